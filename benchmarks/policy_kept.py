@@ -18,7 +18,7 @@ TIMED_SOURCES = (
     "foundation/*.py", "answers/*.py", "engine/*.py", "caches/**/*.py", "storage/**/*.py",
     "storage/catalog/**/*.toml", "scenario/**/*.py", "jit/*.py", "requests/*.py", "traces/*.py",
 )  # fmt: skip
-COMPUTED_BY = ("hybridsim.jit.mixing", "hybridsim.jit.octaves")
+COMPUTED_BY = ("hybridsim.jit.mixing", "hybridsim.jit.instructions")
 CACHED_SOURCES = (
     "requests/pages.py", "engine/residency.py", "answers/warmup.py", "caches/streams.py",
 )  # fmt: skip

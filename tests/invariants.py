@@ -72,7 +72,7 @@ def check_lists(whole):
     """Check that nothing is free twice and no cache slot has two pages."""
     links(whole.requests.next_free, whole.requests.free)
     for tier in tiers(whole):
-        links(tier.groups.next_free, tier.groups.free)
+        links(tier.groups.following, tier.groups.free)
     if isinstance(whole.cache, PageCache):
         check_pages(whole.cache)
 

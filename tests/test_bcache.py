@@ -94,7 +94,7 @@ def test_the_keys_are_the_data_and_those_of_a_bucket_are_linked(steps):
         else:
             keys.empty(bucket)
             known = {at: data for at, data in known.items() if data[0] // SECTORS != bucket}
-        listed = list(linked(keys.state[0], keys.after))
+        listed = list(linked(keys.order.newest[0], keys.order.older))
         found = {
             keys.begin[key] // SECTOR + at: (keys.place[key] // SECTOR + at, keys.is_dirty[key])
             for key in listed
@@ -104,7 +104,7 @@ def test_the_keys_are_the_data_and_those_of_a_bucket_are_linked(steps):
         assert len(listed) == keys.number()
         for each in range(6):
             its = [key for key in listed if keys.place[key] // (SECTORS * SECTOR) == each]
-            assert sorted(linked(keys.first[each], keys.bucket_after)) == sorted(its)
+            assert sorted(linked(keys.of_bucket.newest[each], keys.of_bucket.older)) == sorted(its)
             parts = [dirty for place, dirty in known.values() if place // SECTORS == each]
             assert (keys.live[each], keys.dirty[each]) == (len(parts) * SECTOR, sum(parts) * SECTOR)
 

@@ -391,7 +391,7 @@ def test_an_ordered_set_equals_its_model(steps):
 def test_a_slot_index_equals_its_model(numbers):
     slots, where = Slots.new(8), {}
     for number in numbers:
-        assert slots.find(number) == where.get(number, -1)
+        assert slots.table.find(number) == where.get(number, -1)
         if number in where:
             slots.release(where.pop(number))
         elif slots.free[1] > 0:

@@ -450,7 +450,7 @@ def scan_beside_a_hot_spot(delay_ns, seed):
     run.feed(Batch(time_ns, zero, at, length, none, none, np.array([0, 1, 0])))
     run.advance(end_ns)
     assert run.machine.cache.totals()["demotions"] == 512
-    cached = run.machine.cache.migrations.smq.table.number * BLOCK
+    cached = run.machine.cache.smq.table.number * BLOCK
     return np.sum((cached >= scan) & (cached <= scan + scans[-1] * 2 * BLOCK))
 
 
@@ -522,10 +522,9 @@ def test_scenario_keys_set_the_parameters_of_the_built_cache():
     loaded = site('size = "1GiB"\nmode = "write-back"\nmigration_threshold = "4MiB"')
     cache = building.machine(loaded, "open", 1 << 33, loaded.cache.pages(0)).cache
     assert isinstance(cache, DmCache)
-    migrations = cache.migrations
-    assert migrations.blocks == 16384
-    assert migrations.mode == WRITEBACK
-    assert migrations.migration_threshold_bytes == 4 * MIB
+    assert cache.blocks == 16384
+    assert cache.mode == WRITEBACK
+    assert cache.migration_threshold_bytes == 4 * MIB
     assert Site.loads(loaded.to_toml()).cache == loaded.cache
     assert isinstance(building.machine(loaded, "open", 1 << 33, 0).cache, NoCache)
 

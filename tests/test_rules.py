@@ -31,8 +31,8 @@ from hybridsim.caches.policies.budget import Bucket, Budgeted
 from hybridsim.caches.policies.learned.habits import EIGHTHS_MAX, age_of, eighths
 from hybridsim.caches.policies.lhd import LHD
 from hybridsim.caches.policies.memory import Memory, form, is_compatible
-from hybridsim.foundation.cache_parameters import OpenCasParameters
-from hybridsim.foundation.codes import CasMode, Cleaning, Level, Op
+from hybridsim.foundation.cache_parameters import BcacheParameters, OpenCasParameters
+from hybridsim.foundation.codes import BcacheMode, CasMode, Cleaning, Level, Op
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.machine_parameters import RebuildParameters
@@ -63,6 +63,10 @@ from hybridsim.storage.raid.layout import Layout
 from hybridsim.storage.raid.rebuild import DUE_NS, Rebuild
 
 KIB = 1 << 10
+# A bcache by whose streams no request bypasses it.
+UNLIMITED = BcacheParameters(
+    512 * KIB, 64, 4 * KIB, BcacheMode.WRITETHROUGH, sequential_cutoff_bytes=0
+)
 
 
 class Events:
@@ -177,7 +181,7 @@ def test_a_write_cache_is_crowded_above_three_quarters_of_its_ranges():
 
 def test_bcache_lowers_the_congested_limit_by_the_bits_of_two_random_words():
     """Of 16 bits each, so that requests of nearly the limit bypass at random."""
-    bypass = Bypass.new(0, 2000, 20000, Draws.new(7), 16)
+    bypass = Bypass.new(UNLIMITED, Draws.new(7), 16)
     twin = Draws.new(7)
     slowness = -300
     for _ in range(20):
@@ -338,7 +342,7 @@ def test_a_track_ends_where_its_last_byte_is():
 
 
 def test_bcache_lets_no_request_bypass_a_slow_device_for_less_than_a_sector():
-    bypass = Bypass.new(0, 2000, 20000, Draws.new(7), 16)
+    bypass = Bypass.new(UNLIMITED, Draws.new(7), 16)
     bypass.state[SLOWNESS] = -CONGESTED_MAX
     assert bypass.congestion(0) == 1
 

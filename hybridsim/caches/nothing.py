@@ -14,9 +14,6 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
 
-BYPASS = int(Path.BYPASS)
-DISCARD, FLUSH = int(Op.DISCARD), int(Op.FLUSH)
-FLUSHED, DISCARDED, NO_CACHE = int(Reason.FLUSH), int(Reason.DISCARD), int(Reason.NO_CACHE)
 NOTHING, ENDLESS = -1, 1 << 62
 
 
@@ -66,13 +63,13 @@ class NoCache(NamedTuple):
     def submit(self, now, slot, requests, below):
         """Start a request of the host."""
         op = requests.op[slot]
-        requests.path[slot] = BYPASS
+        requests.path[slot] = Path.BYPASS
         requests.pending[slot] += 1
-        if op == FLUSH or requests.length[slot] == 0:
-            requests.reason[slot] = FLUSHED
-            below.slow.submit(now, slot, FLUSH, 0, 0, below.events)
+        if op == Op.FLUSH or requests.length[slot] == 0:
+            requests.reason[slot] = Reason.FLUSH
+            below.slow.submit(now, slot, Op.FLUSH, 0, 0, below.events)
         else:
-            requests.reason[slot] = DISCARDED if op == DISCARD else NO_CACHE
+            requests.reason[slot] = Reason.DISCARD if op == Op.DISCARD else Reason.NO_CACHE
             offset, length = requests.offset[slot], requests.length[slot]
             below.slow.submit(now, slot, op | requests.flags[slot], offset, length, below.events)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Ints, filled
 from hybridsim.jit import method, state_machine
 
 STREAMS = 32
@@ -25,13 +25,7 @@ class Streams(NamedTuple):
     @classmethod
     def new(cls, count: int = STREAMS) -> Streams:
         """Return an empty table of streams."""
-        return cls(
-            end=np.full(count, -1, np.int64),
-            run_bytes=np.zeros(count, np.int64),
-            run_requests=np.zeros(count, np.int64),
-            used=np.zeros(count, np.int64),
-            clock=np.zeros(1, np.int64),
-        )
+        return filled(cls, count, end=np.full(count, -1, np.int64), clock=np.zeros(1, np.int64))
 
     @method
     def extend(self, offset, length):

@@ -192,7 +192,13 @@ class LivedRun(Run):
 
     def _quiet_ns(self, held_ns: int) -> int:
         """Stop the cache and complete its requests to the tiers; return when they are complete."""
-        self._drop_cache_events()
+        events = self.machine.below.events
+        old, used = events.heap, int(events.heap.used[0])
+        kept = Events.new(len(old.time_ns))
+        for at in np.flatnonzero(old.what[:used] & KIND_MASK != CACHE):
+            kept.heap.push(old.time_ns[at], old.rank[at], old.what[at])
+        kept.scheduled[0] = events.scheduled[0]
+        self.machine = self.machine._replace(below=self.machine.below._replace(events=kept))
         self.machine.clock[NOW_NS] = held_ns
         self._settle(0)
         return self.now_ns
@@ -205,7 +211,8 @@ class LivedRun(Run):
         machine.clock[NOW_NS] = resumed_ns
         cache = machine.cache
         if how is None:
-            self._totals = frozen(cache.totals())
+            totals = cache.totals()  # what it contained is gone
+            self._totals = totals | {name: 0 for name in LEVELS if name in totals}
             self.machine = machine._replace(cache=NoCache(cache.page_bytes))
             self.machine.expect(self.batch)
             self._loop = jit.fitting(loops.run, self.machine, self._interpreted)
@@ -233,15 +240,6 @@ class LivedRun(Run):
         self.facts.issue_ns[:used] += by_ns
         self.facts.done_ns[:used] += by_ns
 
-    def _drop_cache_events(self) -> None:
-        events = self.machine.below.events
-        old, used = events.heap, int(events.heap.used[0])
-        kept = Events.new(len(old.time_ns))
-        for at in np.flatnonzero(old.what[:used] & KIND_MASK != CACHE):
-            kept.heap.push(old.time_ns[at], old.rank[at], old.what[at])
-        kept.scheduled[0] = events.scheduled[0]
-        self.machine = self.machine._replace(below=self.machine.below._replace(events=kept))
-
     def _settle(self, until_ns: int) -> None:
         loop = jit.fitting(loops.settle, self.machine.below, self._interpreted)
         while True:
@@ -266,11 +264,6 @@ LEVELS = (
     "pages_present", "used_blocks", "dirty_blocks", "dirty_pages", "dirty_data", "cached_data",
     "keys", "dirty", "clean", "occupancy",
 )  # fmt: skip
-
-
-def frozen(totals: dict[str, int]) -> dict[str, int]:
-    """Return the counters of a cache that is out: what it contained is gone."""
-    return totals | {name: 0 for name in LEVELS if name in totals}
 
 
 def array_of(slow: Any) -> Tier:

@@ -151,7 +151,7 @@ def with_room(tier: Any, demand: int) -> Any:
         device = device.grown(doubled(device.size(), device.room(), demand))
     line = tier.line
     if not line.has_room(demand):
-        line = line.grown(doubled(len(line.tag), len(line.tag) - int(line.state[1]), demand))
+        line = line.grown(doubled(len(line.tag), int(line.free[1]), demand))
     return tier._replace(groups=groups, device=device, line=line)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from hybridsim.caches.streams import Streams
 from hybridsim.foundation.arrays import Bytes, Ints, grown_together, longer
 from hybridsim.jit import loop, method, state_machine
-from hybridsim.jit.prefetch import prefetch
+from hybridsim.jit.instructions import prefetch
 
 # counts: the first four by direction, reads before writes
 PAGES, PAGE_HITS, REQUESTS, REQUEST_HITS = 0, 2, 4, 6
@@ -133,7 +133,7 @@ class Residency(NamedTuple):
 
 
 def _by_page(present: Bytes, *policies: Any) -> tuple[Any, ...]:
-    """Return the arrays by page id that accesses read, each of them once (jit/prefetch.py)."""
+    """Return the arrays by page id that accesses read, each of them once (jit/instructions.py)."""
     arrays = {id(present): present}
     for machine in _parts(policies):
         for name in getattr(type(machine), "BY_PAGE", ()):

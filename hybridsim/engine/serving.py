@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING
 from hybridsim.caches.page import PageCache
 from hybridsim.caches.page.names import (
     FILL_READ,
@@ -23,15 +22,14 @@ from hybridsim.caches.page.names import (
 from hybridsim.caches.page.requests import discard
 from hybridsim.engine.machine import Below
 from hybridsim.foundation.arrays import Ints, doubled
-from hybridsim.foundation.codes import Op
 from hybridsim.jit import fitting, loop, method, of_these_types, state_machine
 from hybridsim.jit.events import Events
+from hybridsim.jit.lists import NOTHING
 from hybridsim.requests.inflight import InFlight
 
 SLOW, FAST = range(2)  # the tier of an order
 TIER, TAG, OP, OFFSET, LENGTH = range(5)  # columns of an order
 NOW_NS, REQUEST, DONE = range(3)  # of a step; REQUEST: a slot or a tag
-READ = int(Op.READ)
 
 
 @state_machine

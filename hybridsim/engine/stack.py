@@ -15,7 +15,7 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints, longer
 from hybridsim.jit import loop, method, state_machine
-from hybridsim.jit.prefetch import prefetch
+from hybridsim.jit.instructions import prefetch
 
 BLOCK_BITS = 6
 BLOCK = 1 << BLOCK_BITS

@@ -77,57 +77,55 @@ def free_list(length: int) -> Int32s:
     return links
 
 
-def extended_free_list(links: Int32s, head: int, length: int) -> tuple[Int32s, int]:
-    """Return links for `length` entries, the new ones first in the free list, and its head."""
-    grown = longer(links, length)
-    grown[len(links) :] = np.arange(len(links) + 1, length + 1)
-    grown[-1] = head
-    return grown, len(links)
-
-
 def columns_of(
     machine: type, length: int, names: Iterable[str] | None = None
 ) -> list[NDArray[Any]]:
     """Return an array of zeros with `length` entries for each field, or those named."""
-    kinds = machine.__annotations__
-    return [
-        np.zeros(length, KINDS[str(getattr(kinds[name], "__forward_arg__", kinds[name]))])
-        for name in names or kinds
-    ]
+    names = machine.__annotations__ if names is None else names
+    return [np.zeros(length, KINDS[_kind(machine, name)]) for name in names]
 
 
-def filled(machine: type[Machine], length: int, **given: Any) -> Machine:
-    """Return a state machine with these fields; the others are zeros, `length` entries each."""
+def _kind(machine: type, name: str) -> str:
+    """Return the name of a field's type."""
+    kind = machine.__annotations__[name]
+    return str(getattr(kind, "__forward_arg__", kind))
+
+
+def filled(machine: type[Machine], length: int, parameters: Any = None, **given: Any) -> Machine:
+    """Return a state machine with these fields; the others are zeros, `length` entries each.
+
+    A number that is not given is the parameter of its name.
+    """
     rest = [name for name in machine.__annotations__ if name not in given]
-    return machine(**given, **dict(zip(rest, columns_of(machine, length, rest))))
+    numbers = [name for name in rest if _kind(machine, name) == "int"]
+    own = {name: int(getattr(parameters, name)) for name in numbers}
+    arrays = [name for name in rest if name not in own]
+    return machine(**given, **own, **dict(zip(arrays, columns_of(machine, length, arrays))))
 
 
-def pool_of(machine: type[Machine], capacity: int) -> Machine:
+def pool_of(machine: type[Machine], capacity: int, parameters: Any = None, **given: Any) -> Machine:
     """Return a pool in which all entries are free.
 
-    That is a state machine of arrays with an entry for each thing in it; its last two fields are
-    the links of the free list, and [first free, number of free].
+    That is a state machine of arrays with an entry for each thing in it, but for what `filled`
+    takes as well; its last two fields are the links of the free list, and [first free, number of
+    free].
     """
     *_, links, free = cast("Any", machine)._fields
     ends = {links: free_list(capacity), free: np.array([0, capacity])}
-    return filled(machine, capacity, **ends)
+    return filled(machine, capacity, parameters, **given, **ends)
 
 
-def grown_pool(pool: Machine, capacity: int) -> Machine:
-    """Return a pool with room for `capacity` entries; the new ones are the first free ones."""
-    *columns, links, _ = cast("Any", pool)._fields
-    return with_room(pool, capacity, columns, links)
+def grown_pool(pool: Machine, capacity: int, columns: Iterable[str] | None = None) -> Machine:
+    """Return a pool with room for `capacity` entries; the new ones are the first free ones.
 
-
-def with_room(machine: Machine, capacity: int, columns: Iterable[str], links: str) -> Machine:
-    """Return a state machine with room for `capacity` entries in these fields of a pool.
-
-    `links` are those of its free list; its field `free` is [first free, number of free].
+    `columns` are its fields with an entry for each thing, by default all.
     """
-    old: Any = machine
-    added = capacity - len(getattr(old, links))
-    linked, head = extended_free_list(getattr(old, links), int(old.free[0]), capacity)
-    longest = {name: longer(getattr(old, name), capacity) for name in columns}
-    state = np.array([head, old.free[1] + added])
-    grown: Machine = old._replace(**longest, **{links: linked}, free=state)
+    *others, links, free = cast("Any", pool)._fields
+    names = (*(columns or others), links)
+    longest: dict[str, Any] = {name: longer(getattr(pool, name), capacity) for name in names}
+    (first, number), old = getattr(pool, free), len(getattr(pool, links))
+    longest[links][old:] = np.arange(old + 1, capacity + 1)
+    longest[links][-1] = first
+    longest[free] = np.array([old, number + capacity - old])
+    grown: Machine = cast("Any", pool)._replace(**longest)
     return grown

@@ -4,10 +4,9 @@ compiling    how a class of methods becomes machine code: all use of numba's int
 lean         a small compiler for methods, a tenth of numba's work
 waiting      what is being compiled, for those who wait for it
 code_folder  the folders of machine code: that of earlier runs, and that inside the package
-prefetch     fetching memory before it is needed
-octaves      log2 of whole numbers
+instructions fetching memory before it is needed, log2 of whole numbers
 mixing       pseudo-random numbers, the same in each run
-index        dense ids for sparse numbers
+lists        pools, queues, lists and hash tables of numbered entries, dense ids for sparse numbers
 events       a heap by time, and scheduled events, each with the part that it concerns
 limits       token buckets
 """

@@ -515,7 +515,8 @@ def _optimize(library: Any) -> None:
 
 def _plain(argument: types.Type) -> types.Type:
     """Return the argument type that a method is compiled for: every integer becomes int64."""
-    return types.int64 if isinstance(argument, types.Integer) else types.unliteral(argument)
+    is_whole = isinstance(argument, (types.Integer, types.IntEnumMember))
+    return types.int64 if is_whole else types.unliteral(argument)
 
 
 # Numba would create a library for each method, and optimise and link its callees again with every

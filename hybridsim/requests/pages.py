@@ -18,8 +18,8 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.jit import loop, plain_tuple
-from hybridsim.jit.index import Index
-from hybridsim.jit.prefetch import prefetch
+from hybridsim.jit.instructions import prefetch
+from hybridsim.jit.lists import Index, scattered
 from hybridsim.requests.rows import Requests
 
 PAGES_AT_ONCE = 1 << 15
@@ -176,8 +176,8 @@ def identify(index, numbers, ids):
     mask = len(index.ids) - 1
     last = len(numbers) - 1
     for i in range(len(numbers)):
-        prefetch(index.ids, index.home(numbers[min(i + 2 * AHEAD, last)]) & mask)
-        likely = index.ids[index.home(numbers[min(i + AHEAD, last)]) & mask]
+        prefetch(index.ids, scattered(numbers[min(i + 2 * AHEAD, last)]) & mask)
+        likely = index.ids[scattered(numbers[min(i + AHEAD, last)]) & mask]
         prefetch(index.number, max(likely, 0))
         entry = index.find(numbers[i])
         if entry < 0:

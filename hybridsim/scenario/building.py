@@ -33,6 +33,7 @@ from hybridsim.foundation.machine_parameters import (
 )
 from hybridsim.foundation.units import human_size
 from hybridsim.jit.events import FAST, SLOW
+from hybridsim.jit.lists import NOTHING
 from hybridsim.requests.host import Host
 from hybridsim.requests.source import Source
 from hybridsim.scenario import Backing, Cache, Scenario
@@ -47,7 +48,7 @@ from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices.hdd_geometry import ORDERS
 from hybridsim.storage.drives import HardDisk, Placement, SolidState
 from hybridsim.storage.raid import Tier
-from hybridsim.storage.throttle import NOTHING, Throttle
+from hybridsim.storage.throttle import Throttle
 
 # Event that wakes a thread of a cache, which sleeps while a write of it is held back.
 SLEEPERS = {"dm-cache": DM_CACHE_COPIER, "dm-writecache": COPIER, "open-cas": LET_IN}

@@ -11,16 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, doubled, filled, free_list, with_room
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, doubled, grown_pool, pool_of
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.foundation.machine_parameters import ThrottleParameters
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE, CONTROLLER, Events
 from hybridsim.jit.jiffies import JIFFY_NS
+from hybridsim.jit.lists import NOTHING, Fifos, give_back, taken
 
-NOTHING = -1
 NEVER = -(1 << 40)
-READ, DISCARD, FLUSH = int(Op.READ), int(Op.DISCARD), int(Op.FLUSH)
 WINDOW_NS = 100_000_000
 READ_LATELY = 25  # jiffies
 DEPTH = 16
@@ -73,14 +72,13 @@ class Throttle(NamedTuple):
     length: Ints
     since_ns: Ints  # begin of the wait, then of the service
     what: Bytes  # IS_READ ... DISCARDS
-    next: Int32s  # next in the queue, or next free
-    free: Ints  # [first free, number of free]
     windows_ns: Ints  # by step
-    first: Ints  # by what: the queue
-    last: Ints
+    queues: Fifos  # by what
     under_way: Ints  # by what
     state: Ints  # [STEP ... LAST_WAITS]
     counts: Ints  # COUNTERS
+    following: Int32s  # next in the queue, or next free
+    free: Ints  # [first free, number of free]
 
     @classmethod
     def new(
@@ -99,20 +97,15 @@ class Throttle(NamedTuple):
         state[[MOST, NORMAL, BACKGROUND]] = limits_of(depth_of(p.queue_depth, 0)[0])
         state[[LAST_READ, LAST_READ_DONE]] = NEVER
         state[WATCHED] = NOTHING
-        return filled(
+        return pool_of(
             cls,
             room,
-            target_ns=p.target_ns,
-            queue_depth=p.queue_depth,
-            has_write_cache=int(p.has_write_cache),
+            p,
             capacity_bytes=int(array.capacity_bytes),
             calls=calls,
             array=array,
-            next=free_list(room),
-            free=np.array([0, room]),
             windows_ns=np.array(windows),
-            first=np.full(DISCARDS + 1, NOTHING, np.int64),
-            last=np.full(DISCARDS + 1, NOTHING, np.int64),
+            queues=Fifos.new(DISCARDS + 1),
             under_way=np.zeros(DISCARDS + 1, np.int64),
             state=state,
             counts=np.zeros(len(COUNTERS), np.int64),
@@ -150,7 +143,7 @@ class Throttle(NamedTuple):
             return self._replace(array=array)
         capacity = doubled(len(self.tag), int(self.free[1]), demand)
         columns = ("tag", "op", "offset", "length", "since_ns", "what")
-        return with_room(self._replace(array=array), capacity, columns, "next")
+        return grown_pool(self._replace(array=array), capacity, columns)
 
     @method
     def is_idle(self):
@@ -173,17 +166,17 @@ class Throttle(NamedTuple):
     def submit(self, now, tag, op, offset, length, events):
         """Take a request that somebody waits for; discards and flushes may wait even so."""
         kind = op & OP_MASK
-        what = IS_READ if kind == READ else PASSES
-        if kind == FLUSH or length == 0:
+        what = IS_READ if kind == Op.READ else PASSES
+        if kind == Op.FLUSH or length == 0:
             what = FLUSHES if self.has_write_cache == 1 else PASSES
-        elif kind == DISCARD:
+        elif kind == Op.DISCARD:
             what = DISCARDS
         self.enter(now, self.take(tag, op, offset, length, what), events)
 
     @method
     def submit_background(self, now, tag, op, offset, length, events):
         """Take a write that nobody waits for, or a FLUSH whose sender sleeps while it waits."""
-        passes = op & OP_MASK == FLUSH and self.has_write_cache == 0
+        passes = op & OP_MASK == Op.FLUSH and self.has_write_cache == 0
         waiting = self.state[WAITING]
         self.enter(now, self.take(tag, op, offset, length, PASSES if passes else WAITS), events)
         self.state[LAST_WAITS] = self.state[WAITING] - waiting
@@ -196,15 +189,12 @@ class Throttle(NamedTuple):
     @method
     def take(self, tag, op, offset, length, what):
         """Allocate a request."""
-        number = self.free[0]
-        self.free[0] = self.next[number]
-        self.free[1] -= 1
+        number = taken(self)
         self.tag[number] = tag
         self.op[number] = op
         self.offset[number] = offset
         self.length[number] = length
         self.what[number] = what
-        self.next[number] = NOTHING
         return number
 
     @method
@@ -222,15 +212,11 @@ class Throttle(NamedTuple):
         if queue == NOTHING:
             self.issue(now, number, events)
             return
-        if self.first[queue] == NOTHING and self.under_way[queue] < self.limit(now, queue):
+        if self.queues.is_empty(queue) and self.under_way[queue] < self.limit(now, queue):
             self.let_in(now, number, queue, events)
             return
         self.since_ns[number] = now
-        if self.first[queue] == NOTHING:
-            self.first[queue] = number
-        else:
-            self.next[self.last[queue]] = number
-        self.last[queue] = number
+        self.queues.append(queue, number, self.following)
         self.state[WAITING] += 1
 
     @method
@@ -288,13 +274,11 @@ class Throttle(NamedTuple):
                 state[SMALLEST_NS] = took_ns if is_smaller else state[SMALLEST_NS]
                 state[READS] += 1
         elif state[IS_ARMED] == 1 and self.length[number] > 0:
-            if self.op[number] & OP_MASK != FLUSH:
+            if self.op[number] & OP_MASK != Op.FLUSH:
                 state[WRITES] += 1
         queue = self.queue_of(number)
         tag = self.tag[number]
-        self.next[number] = self.free[0]
-        self.free[0] = number
-        self.free[1] += 1
+        give_back(self, number)
         if queue != NOTHING:
             self.left(now, queue, events)
         return tag
@@ -315,11 +299,10 @@ class Throttle(NamedTuple):
     @method
     def wake_up(self, now, queue, events):
         """Issue those that wait, in order, as far as the limit lets them."""
-        while self.first[queue] != NOTHING:
+        while not self.queues.is_empty(queue):
             if self.under_way[queue] >= self.limit(now, queue):
                 return
-            number = self.first[queue]
-            self.first[queue] = self.next[number]
+            number = self.queues.pop(queue, self.following)
             self.state[WAITING] -= 1
             self.counts[HELD_WRITES] += 1
             self.counts[HELD_NS] += now - self.since_ns[number]

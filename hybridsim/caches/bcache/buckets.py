@@ -12,13 +12,13 @@ import numpy as np
 from hybridsim.caches.bcache import journal as tags
 from hybridsim.caches.bcache.journal import Journal
 from hybridsim.caches.bcache.keys import Keys
-from hybridsim.caches.lists import NOTHING
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled
 from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import FUA, Kernel, Op, Reuse
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import expiry_ns
+from hybridsim.jit.lists import NOTHING
 from hybridsim.jit.mixing import mixed
 
 
@@ -102,7 +102,6 @@ USED_MAX = 8191 * SECTOR_BYTES  # maximum of a field of 13 bits
 EMPTY, CLEAN, DIRTY, METADATA = range(4)
 # Lists of free buckets, in the order in which they are filled; INCOMING is their source.
 PRIO, BTREE, NONE, INCOMING = range(4)
-LRU, FIFO = int(Reuse.LRU), int(Reuse.FIFO)
 
 
 class Layout(NamedTuple):
@@ -157,9 +156,6 @@ class Draws(NamedTuple):
         self.number[0] += 1
         return mixed(mixed(self.seed) ^ (self.number[0] - 1))
 
-
-WRITE = int(Op.WRITE)
-LINUX_6_12 = int(Kernel.LINUX_6_12)
 
 KEY_BYTES = 24
 NODE_BYTES_MAX = 256 * 1024
@@ -223,34 +219,29 @@ class Buckets(NamedTuple):
         state[AVAIL], state[IN_USE] = avail, (count - avail) * 100 // count
         state[[LAST, IS_WRITTEN, NODES]] = 1
         state[TO_GC] = count * bucket_bytes // 16
-        return cls(
-            bucket_bytes,
+        return filled(
+            cls,
             count,
-            int(p.replacement),
-            node_bytes,
-            node_bytes * 6 // 10 // KEY_BYTES,
-            node_bytes * 4 // 5 // KEY_BYTES,
-            p.block_bytes,
-            layout.journal + 2,
-            int(p.kernel),
-            p.gc_nodes,
-            Draws.new(p.seed),
-            Journal.new(bucket_bytes, layout.journal * bucket_bytes, p.block_bytes, room),
-            priorities,
-            Keys.new(bucket_bytes, count, room),
-            prio,
-            pins,
-            mark,
-            np.zeros(count, np.int64),
-            np.zeros(count, np.int32),
-            np.zeros(count, np.uint8),
-            np.arange(layout.metadata + layout.unused, layout.withheld),
-            np.cumsum([0, *sizes[:-1]]).astype(np.int32),
-            np.array(sizes, np.int32),
-            np.zeros(4, np.int64),
-            np.array(sizes, np.int64),
-            Victims.new(8 * layout.unused),
-            state,
+            p,
+            number=count,
+            node_bytes=node_bytes,
+            node_keys=node_bytes * 6 // 10 // KEY_BYTES,
+            root_keys=node_bytes * 4 // 5 // KEY_BYTES,
+            root=layout.journal + 2,
+            draws=Draws.new(p.seed),
+            journal=Journal.new(bucket_bytes, layout.journal * bucket_bytes, p.block_bytes, room),
+            priorities=priorities,
+            keys=Keys.new(bucket_bytes, count, room),
+            prio=prio,
+            pins=pins,
+            mark=mark,
+            listed=np.arange(layout.metadata + layout.unused, layout.withheld),
+            list_start=np.cumsum([0, *sizes[:-1]]).astype(np.int32),
+            list_room=np.array(sizes, np.int32),
+            list_first=np.zeros(4, np.int64),
+            list_count=np.array(sizes, np.int64),
+            victims=Victims.new(8 * layout.unused),
+            state=state,
         )
 
     def restarted(self, room: int) -> Buckets:
@@ -360,7 +351,7 @@ class Buckets(NamedTuple):
         """Fill the incoming list with victims; return whether it is full."""
         if not self.has_room(INCOMING):
             return True
-        if self.replacement == LRU:
+        if self.replacement == Reuse.LRU:
             self.invalidate_oldest()
         else:
             self.invalidate_any()
@@ -385,11 +376,11 @@ class Buckets(NamedTuple):
     @method
     def invalidate_any(self):
         """Invalidate the next buckets, by number or at random."""
-        tries = self.number if self.replacement == FIFO else self.number // 2
+        tries = self.number if self.replacement == Reuse.FIFO else self.number // 2
         for _ in range(tries):
             if not self.has_room(INCOMING):
                 return
-            if self.replacement == FIFO:
+            if self.replacement == Reuse.FIFO:
                 bucket = self.state[LAST]
                 self.state[LAST] = 1 + bucket % (self.number - 1)
             else:
@@ -425,13 +416,6 @@ class Buckets(NamedTuple):
                 lowest = min(lowest, prio - 1)
         if lowest < BTREE_PRIO:
             state[MIN_PRIO] = lowest
-
-    @method
-    def begin_marking(self):
-        """Note which buckets are reusable as a gc begins."""
-        self.state[IS_MARKING] = 1
-        for bucket in range(self.number):
-            self.was_reusable[bucket] = 1 if self.is_reusable(bucket) else 0
 
     @method
     def mark_again(self):
@@ -475,7 +459,7 @@ class Buckets(NamedTuple):
         state[IS_WRITTEN] = 0
         if state[IS_WRITING] == 1 or state[GC_WANTED] == 1:
             return
-        if state[GC_RUNNING] == 1 and self.kernel < LINUX_6_12:
+        if state[GC_RUNNING] == 1 and self.kernel < Kernel.LINUX_6_12:
             return
         number = len(self.priorities) // 2
         available = self.list_count[PRIO] + self.list_count[NONE]
@@ -499,7 +483,7 @@ class Buckets(NamedTuple):
         self.state[PRIORITIES_LEFT] = left - 1
         size = self.bucket_bytes
         at = self.priorities[len(self.priorities) - left] * size
-        below.fast.submit(now, tags.PRIORITIES, WRITE, at, size, below.events)
+        below.fast.submit(now, tags.PRIORITIES, Op.WRITE, at, size, below.events)
 
     @method
     def priorities_written(self, now, below):
@@ -542,7 +526,9 @@ class Buckets(NamedTuple):
         state[GC_RUNNING] = 1
         rests = state[NODES] // max(self.gc_nodes, state[NODES] // 100)
         if state[NODES] > 1 and rests > 0:
-            self.begin_marking()
+            state[IS_MARKING] = 1
+            for bucket in range(self.number):
+                self.was_reusable[bucket] = 1 if self.is_reusable(bucket) else 0
             each_ns = expiry_ns(0, GC_SLEEP_NS)
             end_ns = expiry_ns(now, GC_SLEEP_NS) + (rests - 1) * each_ns
             below.events.push(end_ns, CACHE, tags.GC_END)
@@ -582,7 +568,7 @@ class Buckets(NamedTuple):
             at = state[APPENDS] * APPEND_BYTES % self.bucket_bytes
             at += self.root * self.bucket_bytes
             state[APPENDS] += 1
-            below.fast.submit(now, tags.NODE, WRITE | FUA, at, APPEND_BYTES, below.events)
+            below.fast.submit(now, tags.NODE, Op.WRITE | FUA, at, APPEND_BYTES, below.events)
         while self.keys.number() > (
             self.root_keys if state[NODES] == 1 else state[NODES] * self.node_keys
         ):
@@ -592,6 +578,6 @@ class Buckets(NamedTuple):
             state[NODES] += 1
             length = self.node_bytes * 4 // 5 // self.block_bytes * self.block_bytes
             at = bucket * self.bucket_bytes
-            below.fast.submit(now, tags.NODE, WRITE | FUA, at, length, below.events)
+            below.fast.submit(now, tags.NODE, Op.WRITE | FUA, at, length, below.events)
             self.go_on(now, below)
         state[HAS_CHANGED] = 1

@@ -7,20 +7,17 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.bcache.buckets import SECTOR_BYTES, Draws
-from hybridsim.caches.lists import NOTHING, Chains
-from hybridsim.foundation.arrays import Ints, longer
+from hybridsim.foundation.arrays import Ints, filled, longer
+from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import Reason
 from hybridsim.jit import method, state_machine
-from hybridsim.jit.index import Index
 from hybridsim.jit.jiffies import JIFFY_NS
+from hybridsim.jit.lists import NOTHING, Chains, Index
 
 RECENT = 128  # streams
 EXPIRY_JIFFIES = 1250
 BYTES_MAX = 1 << 32
 CONGESTED_MAX = 1024
-
-NONE, SEQUENTIAL = int(Reason.NONE), int(Reason.SEQUENTIAL)
-CONGESTED = int(Reason.CONGESTED)
 
 SLOWNESS, STAMP = range(2)
 
@@ -30,8 +27,8 @@ class Bypass(NamedTuple):
     """The most recent streams, stream lengths by task, and the slowness of the cache device."""
 
     sequential_cutoff_bytes: int
-    read_us: int  # congested_read_threshold_us
-    write_us: int
+    congested_read_us: int  # congested_read_threshold_us
+    congested_write_us: int
     draws: Draws
     end: Ints  # by stream
     run: Ints  # bytes
@@ -43,23 +40,20 @@ class Bypass(NamedTuple):
     state: Ints  # [SLOWNESS, STAMP]
 
     @classmethod
-    def new(
-        cls, sequential_cutoff_bytes: int, read_us: int, write_us: int, draws: Draws, room: int
-    ) -> Bypass:
+    def new(cls, parameters: BcacheParameters | Bypass, draws: Draws, room: int) -> Bypass:
         """Return an empty table, with room for `room` tasks (a power of two)."""
-        return cls(
-            sequential_cutoff_bytes,
-            read_us,
-            write_us,
-            draws,
-            np.full(RECENT, NOTHING, np.int64),
-            np.zeros(RECENT, np.int64),
-            np.zeros(RECENT, np.int64),
-            Chains.of_all(RECENT),
-            Index.new(room),
-            np.zeros(room, np.int64),
-            np.zeros(room, np.int64),
-            np.zeros(2, np.int64),
+        sequential, average = np.zeros((2, room), np.int64)
+        return filled(
+            cls,
+            RECENT,
+            parameters,
+            draws=draws,
+            end=np.full(RECENT, NOTHING, np.int64),
+            used=Chains.of_all(RECENT),
+            tasks=Index.new(room),
+            sequential=sequential,
+            average=average,
+            state=np.zeros(2, np.int64),
         )
 
     def grown(self, room: int) -> Bypass:
@@ -75,7 +69,7 @@ class Bypass(NamedTuple):
         """Return why a cacheable request bypasses the cache, or NONE; update its stream."""
         congested = self.congestion(now)
         if congested == 0 and self.sequential_cutoff_bytes == 0:
-            return NONE
+            return Reason.NONE
         number = self.tasks.find(task)
         if number == NOTHING:
             number = self.tasks.add(task)
@@ -97,8 +91,8 @@ class Bypass(NamedTuple):
             self.sequential_cutoff_bytes > 0
             and sectors >= self.sequential_cutoff_bytes // SECTOR_BYTES
         ):
-            return SEQUENTIAL
-        return CONGESTED if congested > 0 and sectors >= congested else NONE
+            return Reason.SEQUENTIAL
+        return Reason.CONGESTED if congested > 0 and sectors >= congested else Reason.NONE
 
     @method
     def find(self, offset, jiffies):
@@ -120,7 +114,7 @@ class Bypass(NamedTuple):
     @method
     def on_completion(self, now, issued, is_write):
         """Record how long a request to the cache device took."""
-        threshold = self.write_us if is_write else self.read_us
+        threshold = self.congested_write_us if is_write else self.congested_read_us
         if threshold == 0:
             return
         state = self.state
@@ -134,7 +128,7 @@ class Bypass(NamedTuple):
     @method
     def congestion(self, now):
         """Return the sectors from which on requests bypass a slow device; 0: no request does."""
-        if self.read_us == 0 and self.write_us == 0:
+        if self.congested_read_us == 0 and self.congested_write_us == 0:
             return 0
         state = self.state
         limit = ((now >> 10) - state[STAMP]) // 1024 + state[SLOWNESS]

@@ -18,13 +18,11 @@ from hybridsim.caches.bcache.buckets import (
     Buckets,
 )
 from hybridsim.caches.bcache.journal import BITS, PIECE, RESUME, STATISTICS, Pieces
-from hybridsim.caches.lists import NOTHING, Chains, Fifos
-from hybridsim.foundation.arrays import Ints, pool_of
+from hybridsim.foundation.arrays import Ints, filled, pool_of
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
-
-WRITE = int(Op.WRITE)
+from hybridsim.jit.lists import NOTHING, Chains, Fifos, give_back
 
 INTERVAL_NS = 3409 * 4_000_000  # 300 s / 22 in whole jiffies
 MODULUS = 65_536  # sysfs shows the count of each interval modulo this
@@ -105,28 +103,21 @@ class Inserts(NamedTuple):
     state: Ints  # [PARTS, WRITING, HUNG]
 
     @classmethod
-    def new(
-        cls,
-        buckets: Buckets,
-        statistics: Statistics,
-        block_bytes: int,
-        open_buckets: int,
-        room: int,
-    ) -> Inserts:
+    def new(cls, buckets: Buckets, statistics: Statistics, open_buckets: int, room: int) -> Inserts:
         """Return no inserts, with room for `room` of them, and no open bucket."""
-        return cls(
-            buckets.bucket_bytes,
-            block_bytes,
+        return filled(
+            cls,
+            open_buckets,
             buckets,
-            np.full(open_buckets, NOTHING, np.int64),
-            np.zeros(open_buckets, np.int64),
-            np.full(open_buckets, NOTHING, np.int64),
-            np.full(open_buckets, -(1 << 40), np.int64),  # of no task
-            Chains.of_all(open_buckets),
-            pool_of(Pieces, room),
-            statistics,
-            Fifos.new(),
-            np.zeros(3, np.int64),
+            buckets=buckets,
+            open_bucket=np.full(open_buckets, NOTHING, np.int64),
+            open_end=np.full(open_buckets, NOTHING, np.int64),
+            open_task=np.full(open_buckets, -(1 << 40), np.int64),  # of no task
+            used=Chains.of_all(open_buckets),
+            pieces=pool_of(Pieces, room),
+            statistics=statistics,
+            waiting=Fifos.new(),
+            state=np.zeros(3, np.int64),
         )
 
     @method
@@ -184,7 +175,7 @@ class Inserts(NamedTuple):
         jobs.done[job] = begin + length
         self.state[PARTS] += 1
         self.state[WRITING] += 1
-        below.fast.submit(now, piece << BITS | PIECE, WRITE, place, length, below.events)
+        below.fast.submit(now, piece << BITS | PIECE, Op.WRITE, place, length, below.events)
 
     # The place of new data.
 
@@ -291,7 +282,7 @@ class Inserts(NamedTuple):
                 collides = True
             buckets.pins[place // self.bucket_bytes] -= 1
             following = pieces.following[piece]
-            pieces.release(piece)
+            give_back(pieces, piece)
             piece = following
         if jobs.kind[job] == FILL:
             buckets.keys.drop_placeholder(job, jobs.begin[job], jobs.end[job])
@@ -304,7 +295,7 @@ class Inserts(NamedTuple):
         else:
             buckets.journal.add(now, jobs.keys[job], below)
         buckets.state[HAS_CHANGED] = 1
-        jobs.release(job)
+        give_back(jobs, job)
 
     @method
     def placeholder_end(self, job, begin, end):
@@ -315,7 +306,7 @@ class Inserts(NamedTuple):
             if keys.place[key] != -1 - job:
                 break
             begin = min(keys.end[key], end)
-            key = keys.after[key]
+            key = keys.order.older[key]
         return begin
 
     @method
@@ -323,4 +314,4 @@ class Inserts(NamedTuple):
         """Cancel a fill that has not started."""
         jobs = self.buckets.journal.jobs
         self.buckets.keys.drop_placeholder(job, jobs.begin[job], jobs.end[job])
-        jobs.release(job)
+        give_back(jobs, job)

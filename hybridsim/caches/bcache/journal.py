@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, Fifos, give_back, taken
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints, pool_of
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import expiry_ns
+from hybridsim.jit.lists import NOTHING, Fifos, taken
 
 BITS = 4
 MASK = (1 << BITS) - 1
@@ -41,7 +41,7 @@ class Pieces(NamedTuple):
     @method
     def take(self, owner, begin, end, place, now):
         """Allocate a piece."""
-        piece = taken(self.free, self.following)
+        piece = taken(self)
         self.owner[piece] = owner
         self.begin[piece] = begin
         self.end[piece] = end
@@ -49,11 +49,6 @@ class Pieces(NamedTuple):
         self.issue_ns[piece] = now
         self.following[piece] = NOTHING
         return piece
-
-    @method
-    def release(self, piece):
-        """Free a piece."""
-        give_back(self.free, self.following, piece)
 
 
 @state_machine
@@ -77,7 +72,7 @@ class Jobs(NamedTuple):
     @method
     def take(self, kind, begin, end, task, request, waits):
         """Allocate an insert."""
-        job = taken(self.free, self.following)
+        job = taken(self)
         self.begin[job] = begin
         self.end[job] = end
         self.done[job] = begin
@@ -92,17 +87,10 @@ class Jobs(NamedTuple):
         self.following[job] = NOTHING
         return job
 
-    @method
-    def release(self, job):
-        """Free an insert."""
-        give_back(self.free, self.following, job)
-
 
 DELAY_NS = 100_000_000  # journal_delay_ms
 HEADER_BYTES, KEY_BYTES = 240, 24
 ENTRY_MAX = 32 * 1024
-
-WRITE = int(Op.WRITE)
 
 (KEYS, IS_DIRTY, IS_DUE, IS_TIMED, IS_BEING_WRITTEN, CURSOR, PRIORITIES_WAIT,
  PRIORITIES_WRITTEN, JOURNAL_ENTRIES) = range(9)  # fmt: skip
@@ -172,7 +160,7 @@ class Journal(NamedTuple):
         state[PRIORITIES_WRITTEN] = state[PRIORITIES_WAIT]
         state[PRIORITIES_WAIT] = 0
         self.waiting.move_all(CURRENT, WRITTEN, self.jobs.following)
-        below.fast.submit(now, JOURNAL, WRITE | PREFLUSH | FUA, at, length, below.events)
+        below.fast.submit(now, JOURNAL, Op.WRITE | PREFLUSH | FUA, at, length, below.events)
 
     @method
     def on_commit(self):

@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, give_back, taken
 from hybridsim.foundation.arrays import (
     Bytes,
     Int32s,
     Ints,
-    columns_of,
     free_list,
+    grown_pool,
     longer,
-    with_room,
+    pool_of,
 )
 from hybridsim.foundation.codes import Reason
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.lists import NOTHING, Chains, give_back, taken
 
 FAN = 32  # entries of a node
 LEVELS_MAX = 16
@@ -39,11 +39,11 @@ class Tree(NamedTuple):
     begin: Ints  # in a leaf: start of the key; above: lower bound of the keys below
     ref: Int32s  # number of the key; above: the node below
     entries: Int32s  # by node: number of entries
-    following: Int32s  # by node: the free list
     path_node: Int32s  # by level: the path of the last descent
     path_entry: Int32s
-    free: Ints  # [first free, number of free]
     state: Ints  # [ROOT, LEVELS]
+    following: Int32s  # by node: the free list
+    free: Ints  # [first free, number of free]
 
     @classmethod
     def new(cls, capacity: int) -> Tree:
@@ -52,16 +52,16 @@ class Tree(NamedTuple):
             np.zeros(capacity * FAN, np.int64),
             np.zeros(capacity * FAN, np.int32),
             np.zeros(capacity, np.int32),
-            free_list(capacity),
             np.zeros(LEVELS_MAX, np.int32),
             np.zeros(LEVELS_MAX, np.int32),
-            np.array([1, capacity - 1]),
             np.array([0, 1]),  # node 0 is the root, an empty leaf
+            free_list(capacity),
+            np.array([1, capacity - 1]),
         )
 
     def grown(self, capacity: int) -> Tree:
         """Return the same tree with room for `capacity` nodes."""
-        tree = with_room(self, capacity, ("entries",), "following")
+        tree = grown_pool(self, capacity, ("entries",))
         begin, ref = longer(self.begin, capacity * FAN), longer(self.ref, capacity * FAN)
         return tree._replace(begin=begin, ref=ref)
 
@@ -142,7 +142,7 @@ class Tree(NamedTuple):
     @method
     def split(self, node):
         """Move the upper half of a full node to a new one; return the new one."""
-        right = taken(self.free, self.following)
+        right = taken(self)
         half = FAN // 2
         for i in range(half):
             self.begin[right * FAN + i] = self.begin[node * FAN + half + i]
@@ -154,7 +154,7 @@ class Tree(NamedTuple):
     @method
     def raise_root(self, left, begin, right):
         """Create a new root above the two halves of the old one."""
-        root = taken(self.free, self.following)
+        root = taken(self)
         self.entries[root] = 0
         self.insert(root, 0, self.begin[left * FAN], left)
         self.insert(root, 1, begin, right)
@@ -175,25 +175,19 @@ class Tree(NamedTuple):
                 self.ref[i] = self.ref[i + 1]
             if self.entries[node] > 0 or level == self.state[LEVELS] - 1:
                 break
-            give_back(self.free, self.following, node)
+            give_back(self, node)
             level += 1
         while self.state[LEVELS] > 1 and self.entries[self.state[ROOT]] == 1:
             root = self.state[ROOT]
             self.state[ROOT] = self.ref[root * FAN]
             self.state[LEVELS] -= 1
-            give_back(self.free, self.following, root)
+            give_back(self, root)
 
 
 REGION_BYTES = 64 * 1024  # for each region the reason of the last data loss is kept
 
-COLD, FILLING = int(Reason.COLD), int(Reason.FILLING)
-EVICTED, OVERWRITTEN = int(Reason.EVICTED), int(Reason.OVERWRITTEN)
-
-FIRST, LIVE_BYTES, DIRTY_BYTES = range(3)  # positions in Keys.state
-
-
-# By key, and zero at first.
-COLUMNS = ("begin", "end", "place", "is_dirty", "before", "bucket_before", "bucket_after")
+LIVE_BYTES, DIRTY_BYTES = range(2)  # positions in Keys.state
+COLUMNS = ("begin", "end", "place", "is_dirty")  # by key, and zero at first
 
 
 @state_machine
@@ -206,37 +200,36 @@ class Keys(NamedTuple):
     end: Ints  # the byte after the last
     place: Ints  # byte of the cache; of a placeholder -1 - the number of its insert
     is_dirty: Bytes
-    before: Int32s  # list in order of address
-    after: Int32s  # list in order of address, or the free list
-    bucket_before: Int32s  # list of the keys of the same bucket
-    bucket_after: Int32s
-    first: Int32s  # by bucket: the first key of its list
+    order: Chains  # in order of address: the first key is the newest, `older` leads to the next
+    of_bucket: Chains  # by bucket: its keys
     live: Ints  # by bucket: bytes that keys have in it
     dirty: Ints  # by bucket: those of dirty keys
     lost: Ints  # by region, modulo their number: region * 2 + 1 if overwritten; -1: no loss
+    state: Ints  # [LIVE_BYTES, DIRTY_BYTES]
+    following: Int32s  # the free list
     free: Ints  # [first free, number of free]
-    state: Ints  # [FIRST ... DIRTY_BYTES]
 
     @classmethod
     def new(cls, bucket_bytes: int, buckets: int, room: int) -> Keys:
         """Return an empty index, with room for `room` keys."""
         regions = max(2 * buckets * bucket_bytes // REGION_BYTES, 1)
-        return cls(
-            bucket_bytes,
-            Tree.new(room),
-            **dict(zip(COLUMNS, columns_of(cls, room, COLUMNS), strict=True)),
-            after=free_list(room),
-            first=np.full(buckets, NOTHING, np.int32),
+        return pool_of(
+            cls,
+            room,
+            bucket_bytes=bucket_bytes,
+            tree=Tree.new(room),
+            order=Chains.new(room),
+            of_bucket=Chains.new(room, buckets),
             live=np.zeros(buckets, np.int64),
             dirty=np.zeros(buckets, np.int64),
             lost=np.full(1 << (regions - 1).bit_length(), NOTHING, np.int64),
-            free=np.array([0, room]),
-            state=np.array([NOTHING, 0, 0]),
+            state=np.zeros(2, np.int64),
         )
 
     def grown(self, room: int) -> Keys:
         """Return the same keys with room for `room` keys."""
-        return with_room(self._replace(tree=self.tree.grown(room)), room, COLUMNS, "after")
+        parts = {name: getattr(self, name).grown(room) for name in ("tree", "order", "of_bucket")}
+        return grown_pool(self._replace(**parts), room, COLUMNS)
 
     @method
     def room(self):
@@ -255,7 +248,7 @@ class Keys(NamedTuple):
         """Return the last key that begins at or before a byte, or -1."""
         key = self.tree.near(begin)
         if key != NOTHING and self.begin[key] > begin:
-            key = self.before[key]
+            key = self.order.newer[key]
         return key
 
     @method
@@ -263,28 +256,20 @@ class Keys(NamedTuple):
         """Return the first key that ends beyond a byte, or -1."""
         key = self.last_until(byte)
         if key == NOTHING:
-            return self.state[FIRST]
-        return key if self.end[key] > byte else self.after[key]
-
-    @method
-    def first_data_beyond(self, byte):
-        """Return the first key with data that ends beyond a byte, or -1."""
-        key = self.first_beyond(byte)
-        while key != NOTHING and self.place[key] < 0:
-            key = self.after[key]
-        return key
+            return self.order.newest[0]
+        return key if self.end[key] > byte else self.order.older[key]
 
     @method
     def why_missing(self, byte):
         """Return the reason why a byte is not cached."""
         key = self.first_beyond(byte)
         if key != NOTHING and self.begin[key] <= byte:
-            return FILLING
+            return Reason.FILLING
         region = byte // REGION_BYTES
         lost = self.lost[region & (len(self.lost) - 1)]
         if lost >> 1 != region:
-            return COLD
-        return OVERWRITTEN if lost & 1 == 1 else EVICTED
+            return Reason.COLD
+        return Reason.OVERWRITTEN if lost & 1 == 1 else Reason.EVICTED
 
     # Changes.
 
@@ -295,11 +280,9 @@ class Keys(NamedTuple):
         merges = self.continues(begin, place, is_dirty)
         is_same = match != NOTHING and self.begin[match] == begin and self.end[match] == end
         if is_same and not merges:  # for example when a placeholder becomes data
-            self.count_in(match, begin - end)
             self.leave_bucket(match)
             self.place[match] = place
             self.is_dirty[match] = is_dirty
-            self.count_in(match, end - begin)
             self.join_bucket(match)
             return
         self.erase(begin, end, NOTHING)
@@ -330,7 +313,7 @@ class Keys(NamedTuple):
         """Remove a range from all keys; `overwritten` 1: record it as the reason of the loss."""
         key = self.first_beyond(begin)
         while key != NOTHING and self.begin[key] < end:
-            after = self.after[key]
+            after = self.order.older[key]
             start, stop = max(begin, self.begin[key]), min(end, self.end[key])
             if overwritten == 1 and self.place[key] >= 0:
                 self.note_lost(start, stop, 1)
@@ -364,56 +347,38 @@ class Keys(NamedTuple):
     @method
     def add(self, last, begin, end, place, is_dirty):
         """Add a key after the key `last` (-1: before all), in a range without keys."""
-        state = self.state
-        key = taken(self.free, self.after)
+        key = taken(self)
         self.begin[key] = begin
         self.end[key] = end
         self.place[key] = place
         self.is_dirty[key] = is_dirty
-        after = state[FIRST] if last == NOTHING else self.after[last]
-        self.before[key] = last
-        self.after[key] = after
-        if last == NOTHING:
-            state[FIRST] = key
-        else:
-            self.after[last] = key
-        if after != NOTHING:
-            self.before[after] = key
+        self.order.add_before(0, key, last)
         self.tree.add(begin, key)
-        self.count_in(key, end - begin)
         self.join_bucket(key)
 
     @method
     def drop(self, key):
         """Remove a key."""
-        state = self.state
         self.tree.remove(self.begin[key])
-        self.count_in(key, self.begin[key] - self.end[key])
         self.leave_bucket(key)
-        before, after = self.before[key], self.after[key]
-        if before == NOTHING:
-            state[FIRST] = after
-        else:
-            self.after[before] = after
-        if after != NOTHING:
-            self.before[after] = before
-        give_back(self.free, self.after, key)
+        self.order.remove(0, key)
+        give_back(self, key)
 
     @method
     def drop_placeholder(self, insert, begin, end):
         """Remove the remaining parts of a placeholder."""
         key = self.first_beyond(begin)
         while key != NOTHING and self.begin[key] < end:
-            after = self.after[key]
+            after = self.order.older[key]
             if self.place[key] == -1 - insert:
                 self.drop(key)
             key = after
 
     def drop_placeholders(self) -> None:
         """Remove all placeholders: the cache stops."""
-        key = int(self.state[FIRST])
+        key = int(self.order.newest[0])
         while key != NOTHING:
-            after = int(self.after[key])
+            after = int(self.order.older[key])
             if self.place[key] < 0:
                 self.drop(key)
             key = after
@@ -421,10 +386,10 @@ class Keys(NamedTuple):
     @method
     def empty(self, bucket):
         """Drop all keys of a bucket; return whether there were any."""
-        if self.first[bucket] == NOTHING:
+        if self.of_bucket.newest[bucket] == NOTHING:
             return False
-        while self.first[bucket] != NOTHING:
-            key = self.first[bucket]
+        while self.of_bucket.newest[bucket] != NOTHING:
+            key = self.of_bucket.newest[bucket]
             self.note_lost(self.begin[key], self.end[key], 0)
             self.drop(key)
         return True
@@ -452,26 +417,14 @@ class Keys(NamedTuple):
 
     @method
     def join_bucket(self, key):
-        """Link a key to the others of its bucket."""
-        if self.place[key] < 0:
-            return
-        bucket = self.place[key] // self.bucket_bytes
-        following = self.first[bucket]
-        self.bucket_before[key] = NOTHING
-        self.bucket_after[key] = following
-        if following != NOTHING:
-            self.bucket_before[following] = key
-        self.first[bucket] = key
+        """Count the bytes of a key in its bucket, and link it to the others there."""
+        if self.place[key] >= 0:
+            self.count_in(key, self.end[key] - self.begin[key])
+            self.of_bucket.add(self.place[key] // self.bucket_bytes, key)
 
     @method
     def leave_bucket(self, key):
-        """Unlink a key from the others of its bucket."""
-        if self.place[key] < 0:
-            return
-        before, after = self.bucket_before[key], self.bucket_after[key]
-        if before == NOTHING:
-            self.first[self.place[key] // self.bucket_bytes] = after
-        else:
-            self.bucket_after[before] = after
-        if after != NOTHING:
-            self.bucket_before[after] = before
+        """Undo what `join_bucket` does."""
+        if self.place[key] >= 0:
+            self.count_in(key, self.begin[key] - self.end[key])
+            self.of_bucket.remove(self.place[key] // self.bucket_bytes, key)

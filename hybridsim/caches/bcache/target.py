@@ -20,7 +20,6 @@ from hybridsim.caches.bcache.buckets import (
     INDEX_ENTRIES,
     INITIAL_PRIO,
     INVALIDATIONS,
-    LINUX_6_12,
     SECTOR_BYTES,
     Buckets,
 )
@@ -42,30 +41,30 @@ from hybridsim.caches.bcache.inserts import (
     Inserts,
     Statistics,
 )
-from hybridsim.caches.bcache.keys import DIRTY_BYTES, FIRST, LIVE_BYTES
-from hybridsim.caches.bcache.writeback import HAS_DIRTY, RATE_NOW, WRITERS, WRITTEN_BACK, WriteBack
-from hybridsim.caches.lists import NOTHING, Fifos
+from hybridsim.caches.bcache.keys import DIRTY_BYTES, LIVE_BYTES
+from hybridsim.caches.bcache.writeback import (
+    HAS_DIRTY,
+    IDLE,
+    IS_UNLIMITED,
+    RATE_NOW,
+    WRITERS,
+    WRITTEN_BACK,
+    WriteBack,
+)
 from hybridsim.foundation.arrays import Ints, grown_pool
 from hybridsim.foundation.cache_parameters import BcacheParameters
-from hybridsim.foundation.codes import FUA, PREFLUSH, BcacheMode, Op, Path, Reason, Restart
+from hybridsim.foundation.codes import FUA, PREFLUSH, BcacheMode, Kernel, Op, Path, Reason, Restart
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.lists import NOTHING, Fifos, give_back
 
 PAGE_BYTES = 4096
-
 
 UNKNOWN = -1  # a task that the trace does not name
 
 FILL_MAX = 1 << 20  # bytes of a hole that are filled, at most
 CUTOFF_ADD, CUTOFF_SYNC, CUTOFF_WRITEBACK = 95, 70, 40  # percent in use
 OTHERS_MAX = 256  # maximum number of tier requests in a step besides the parts of a request
-
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
-WRITEBACK, WRITEAROUND = int(BcacheMode.WRITEBACK), int(BcacheMode.WRITEAROUND)
-MODE_NONE = int(BcacheMode.NONE)
-IS_HIT, IS_MISS, IS_BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
-NONE, BUSY, NO_CACHE = int(Reason.NONE), int(Reason.BUSY), int(Reason.NO_CACHE)
-WRITTEN, FLUSHED, DISCARDED = int(Reason.WRITE), int(Reason.FLUSH), int(Reason.DISCARD)
 
 # The state of a READ in progress, in requests.last_promoted.
 HAS_HOLE, IS_BYPASSED, HAS_RACED, IS_READ_AGAIN = 1, 2, 4, 8
@@ -93,14 +92,13 @@ class Bcache(NamedTuple):
         p = parameters
         buckets = Buckets.new(p, room)
         statistics = Statistics.new()
-        thresholds = (p.sequential_cutoff_bytes, p.congested_read_us, p.congested_write_us)
         return cls(
             p.bucket_bytes,
             p.block_bytes,
             int(p.mode),
-            Bypass.new(*thresholds, buckets.draws, room),
-            Inserts.new(buckets, statistics, p.block_bytes, p.open_buckets, room),
-            WriteBack.new(p.writeback_percent, p.writeback_delay_ns, buckets),
+            Bypass.new(p, buckets.draws, room),
+            Inserts.new(buckets, statistics, p.open_buckets, room),
+            WriteBack.new(p, buckets),
             statistics,
             Fifos.new(),
             np.zeros(3, np.int64),
@@ -149,21 +147,19 @@ class Bcache(NamedTuple):
         old = self.inserts
         room = len(old.pieces.owner)
         buckets = old.buckets.restarted(room)
-        bypass = self.bypass
-        thresholds = (bypass.sequential_cutoff_bytes, bypass.read_us, bypass.write_us)
-        open_buckets = len(old.open_bucket)
-        inserts = Inserts.new(buckets, self.statistics, self.block_bytes, open_buckets, room)
+        inserts = Inserts.new(buckets, self.statistics, len(old.open_bucket), room)
         for which in (PARTS, HUNG):
             inserts.state[which] = old.state[which]
         before = self.write_back
-        percent, delay_ns = (0, 0) if detaches else (before.percent, before.delay_ns)
-        write_back = WriteBack.new(percent, delay_ns, buckets)
+        if detaches:
+            before = before._replace(writeback_percent=0, writeback_delay_ns=0)
+        write_back = WriteBack.new(before, buckets)
         write_back.state[WRITTEN_BACK] = before.state[WRITTEN_BACK]
         self.statistics.restart()
         self.state[IS_GOING_ON] = 0
         return self._replace(
-            mode=MODE_NONE if detaches else self.mode,
-            bypass=Bypass.new(*thresholds, buckets.draws, len(bypass.average)),
+            mode=BcacheMode.NONE if detaches else self.mode,
+            bypass=Bypass.new(self.bypass, buckets.draws, len(self.bypass.average)),
             inserts=inserts,
             write_back=write_back,
             sleepers=Fifos.new(),
@@ -186,11 +182,11 @@ class Bcache(NamedTuple):
         """Return the offset and the length of each dirty key, one row each."""
         keys = self.inserts.buckets.keys
         ranges = []
-        key = int(keys.state[FIRST])
+        key = int(keys.order.newest[0])
         while key != NOTHING:
             if keys.is_dirty[key] == 1:
                 ranges.append((int(keys.begin[key]), int(keys.end[key] - keys.begin[key])))
-            key = int(keys.after[key])
+            key = int(keys.order.older[key])
         return np.array(ranges, np.int64).reshape(-1, 2)
 
     def totals(self) -> dict[str, int]:
@@ -291,46 +287,50 @@ class Bcache(NamedTuple):
     def serve(self, now, slot, requests, below):
         """Take a request whose task is awake."""
         op, offset, length = requests.op[slot], requests.offset[slot], requests.length[slot]
-        self.write_back.on_request()
-        requests.path[slot] = IS_BYPASS
-        if op == FLUSH or length == 0:
-            requests.reason[slot] = FLUSHED
+        write_back = self.write_back.state
+        write_back[IDLE] = 0
+        if write_back[IS_UNLIMITED] == 1:
+            write_back[IS_UNLIMITED] = 0
+            write_back[RATE_NOW] = 1
+        requests.path[slot] = Path.BYPASS
+        if op == Op.FLUSH or length == 0:
+            requests.reason[slot] = Reason.FLUSH
             requests.pending[slot] = 1
             self.journal_for(now, slot, 0, below)
-            self.to_slow(now, slot, FLUSH, 0, 0, requests, below)
+            self.to_slow(now, slot, Op.FLUSH, 0, 0, requests, below)
             return
         why = self.why_bypassed(now, slot, op, offset, length, requests, below)
-        if why == NONE:
+        if why == Reason.NONE:
             self.inserts.buckets.age(length)
         else:
             self.statistics.add(now, BYPASSED, length // SECTOR_BYTES, below)
-        if op == DISCARD:
-            requests.reason[slot] = DISCARDED
+        if op == Op.DISCARD:
+            requests.reason[slot] = Reason.DISCARD
         else:
             end = offset + length
             requests.pages[slot] = (end - 1) // SECTOR_BYTES - offset // SECTOR_BYTES + 1
-        if op == READ:
+        if op == Op.READ:
             self.read(now, slot, offset, offset + length, why, requests, below)
             return
-        self.write_back.state[WRITERS] += 1
-        if op == WRITE:
-            requests.reason[slot] = WRITTEN
+        write_back[WRITERS] += 1
+        if op == Op.WRITE:
+            requests.reason[slot] = Reason.WRITE
         self.write(now, slot, op, offset, length, why, requests, below)
 
     @method
     def why_bypassed(self, now, slot, op, offset, length, requests, below):
         """Return why a request bypasses the cache, or NONE."""
-        if op == DISCARD:
-            return BUSY
+        if op == Op.DISCARD:
+            return Reason.BUSY
         buckets = self.inserts.buckets
         if buckets.state[IN_USE] > CUTOFF_ADD:
-            if buckets.kernel >= LINUX_6_12 and self.write_back.state[HAS_DIRTY] == 0:
+            if buckets.kernel >= Kernel.LINUX_6_12 and self.write_back.state[HAS_DIRTY] == 0:
                 buckets.force_gc(now, below)
-            return BUSY
-        if self.mode == MODE_NONE or (self.mode == WRITEAROUND and op == WRITE):
-            return NO_CACHE
+            return Reason.BUSY
+        if self.mode == BcacheMode.NONE or (self.mode == BcacheMode.WRITEAROUND and op == Op.WRITE):
+            return Reason.NO_CACHE
         if offset % self.block_bytes != 0 or length % self.block_bytes != 0:
-            return NO_CACHE
+            return Reason.NO_CACHE
         return self.bypass.why(now, requests.stream[slot], offset, length)
 
     @method
@@ -350,12 +350,14 @@ class Bcache(NamedTuple):
     def read(self, now, slot, begin, end, why, requests, below):
         """Read each part from the tier that has it; fill the first hole, unless bypassed."""
         keys = self.inserts.buckets.keys
-        requests.path[slot] = IS_HIT
-        requests.reason[slot] = NONE
-        requests.last_promoted[slot] = NONE if why == NONE else IS_BYPASSED
+        requests.path[slot] = Path.HIT
+        requests.reason[slot] = Reason.NONE
+        requests.last_promoted[slot] = 0 if why == Reason.NONE else IS_BYPASSED
         hit_bytes = 0
         while begin < end:
-            key = keys.first_data_beyond(begin)
+            key = keys.first_beyond(begin)
+            while key != NOTHING and keys.place[key] < 0:  # without data
+                key = keys.order.older[key]
             if key != NOTHING and keys.begin[key] <= begin:
                 stop = min(end, keys.end[key])
                 place = keys.place[key] + begin - keys.begin[key]
@@ -365,12 +367,12 @@ class Bcache(NamedTuple):
                 stop = end if key == NOTHING else min(end, keys.begin[key])
                 if requests.last_promoted[slot] & HAS_HOLE == 0:
                     requests.last_promoted[slot] |= HAS_HOLE
-                    requests.path[slot] = IS_MISS if why == NONE else IS_BYPASS
-                    requests.reason[slot] = keys.why_missing(begin) if why == NONE else why
-                    if why == NONE:
+                    requests.path[slot] = Path.MISS if why == Reason.NONE else Path.BYPASS
+                    requests.reason[slot] = keys.why_missing(begin) if why == Reason.NONE else why
+                    if why == Reason.NONE:
                         stop = min(stop, begin + FILL_MAX)
                         self.fill(now, slot, begin, stop, requests, below)
-                self.to_slow(now, slot, READ, begin, stop - begin, requests, below)
+                self.to_slow(now, slot, Op.READ, begin, stop - begin, requests, below)
             begin = stop
         requests.pages_hit[slot] = hit_bytes // SECTOR_BYTES
 
@@ -384,7 +386,7 @@ class Bcache(NamedTuple):
         pieces.generation[piece] = buckets.generation[bucket]
         requests.pending[slot] += 1
         tag = piece << tags.BITS | tags.HIT
-        below.fast.submit(now, tag, READ, place, end - begin, below.events)
+        below.fast.submit(now, tag, Op.READ, place, end - begin, below.events)
 
     @method
     def fill(self, now, slot, begin, end, requests, below):
@@ -397,16 +399,16 @@ class Bcache(NamedTuple):
     @method
     def write(self, now, slot, op, offset, length, why, requests, below):
         """Write to the backing device, to the cache, or to both."""
-        flags = requests.flags[slot] if op == WRITE else 0
+        flags = requests.flags[slot] if op == Op.WRITE else 0
         waits = 1 if flags & (FUA | PREFLUSH) != 0 else 0
         overlaps = self.write_back.overlaps(offset, offset + length)
-        is_back = op == WRITE and (overlaps or self.is_back(slot, why, waits, requests))
+        is_back = op == Op.WRITE and (overlaps or self.is_back(slot, why, waits, requests))
         if not is_back:
             self.to_slow(now, slot, op | flags, offset, length, requests, below)
         elif flags & PREFLUSH != 0:
-            self.to_slow(now, slot, FLUSH, 0, 0, requests, below)
+            self.to_slow(now, slot, Op.FLUSH, 0, 0, requests, below)
         buckets = self.inserts.buckets
-        if why != NONE and not is_back:
+        if why != Reason.NONE and not is_back:
             buckets.erase(now, offset, offset + length, below)
             if waits == 1:
                 requests.pending[slot] += 1
@@ -427,7 +429,7 @@ class Bcache(NamedTuple):
     def is_back(self, slot, why, is_flush, requests):
         """Return whether a WRITE goes to the cache only, for a later write-back."""
         in_use = self.inserts.buckets.state[IN_USE]
-        if self.mode != WRITEBACK or why != NONE or in_use > CUTOFF_SYNC:
+        if self.mode != BcacheMode.WRITEBACK or why != Reason.NONE or in_use > CUTOFF_SYNC:
             return False
         return is_flush == 1 or requests.is_sync[slot] == 1 or in_use <= CUTOFF_WRITEBACK
 
@@ -467,7 +469,7 @@ class Bcache(NamedTuple):
         bucket = pieces.place[piece] // self.page_bytes
         if pieces.generation[piece] != buckets.generation[bucket]:
             requests.last_promoted[slot] |= HAS_RACED
-        pieces.release(piece)
+        give_back(pieces, piece)
         return self.end_part(now, slot, requests, below)
 
     @method
@@ -493,7 +495,7 @@ class Bcache(NamedTuple):
         if requests.pending[slot] > 0:
             return NOTHING
         progress = requests.last_promoted[slot]
-        is_read = requests.op[slot] == READ and requests.length[slot] > 0
+        is_read = requests.op[slot] == Op.READ and requests.length[slot] > 0
         if not is_read or progress & IS_READ_AGAIN != 0:
             return slot
         if progress & IS_BYPASSED == 0:
@@ -509,7 +511,7 @@ class Bcache(NamedTuple):
             self.inserts.cancel(requests.promoted[slot])
             requests.promoted[slot] = NOTHING
         offset, length = requests.offset[slot], requests.length[slot]
-        self.to_slow(now, slot, READ, offset, length, requests, below)
+        self.to_slow(now, slot, Op.READ, offset, length, requests, below)
         return NOTHING
 
     @method
@@ -557,7 +559,7 @@ class Bcache(NamedTuple):
         jobs = self.inserts.buckets.journal.jobs
         job = self.inserts.waiting.first[0]
         slot, begin, length = jobs.request[job], jobs.done[job], jobs.end[job] - jobs.done[job]
-        op = WRITE | (requests.flags[slot] & FUA)
+        op = Op.WRITE | (requests.flags[slot] & FUA)
         self.to_slow(now, slot, op, begin, length, requests, below)
         if jobs.waits[job] == 0:
             requests.pending[slot] -= 1  # that of the insert
@@ -572,7 +574,7 @@ class Bcache(NamedTuple):
         if not journal.waiting.is_empty(tags.DURABLE):
             below.events.push(now, CACHE, tags.WAKE)
         slot = journal.jobs.request[job]
-        journal.jobs.release(job)
+        give_back(journal.jobs, job)
         return self.end_part(now, slot, requests, below)
 
 
@@ -580,4 +582,4 @@ class Bcache(NamedTuple):
 def is_locking(slot, requests):
     """Return whether a request takes write-back's lock: any with data that is no READ."""
     op = requests.op[slot]
-    return (op == WRITE or op == DISCARD) and requests.length[slot] > 0
+    return (op == Op.WRITE or op == Op.DISCARD) and requests.length[slot] > 0

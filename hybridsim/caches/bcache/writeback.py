@@ -9,14 +9,13 @@ import numpy as np
 from hybridsim.caches.bcache.buckets import AVAIL, GC_RUNNING, IN_USE, SECTOR_BYTES, Buckets
 from hybridsim.caches.bcache.journal import BACK_READ, BACK_WRITE, BITS, RATE, WRITE_BACK
 from hybridsim.caches.bcache.keys import DIRTY_BYTES
-from hybridsim.caches.lists import NOTHING
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled
+from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import JIFFY_NS, expiry_ns
-
-READ, WRITE = int(Op.READ), int(Op.WRITE)
+from hybridsim.jit.lists import NOTHING
 
 SECOND_NS = 10**9
 GATHERED_MAX = 500  # KEYBUF_NR
@@ -42,8 +41,8 @@ FREE, BEING_READ, HAS_BEEN_READ, BEING_WRITTEN = range(4)
 class WriteBack(NamedTuple):
     """The write-back thread and its rate."""
 
-    percent: int  # of the cache that may be dirty; 0: no limit to the rate
-    delay_ns: int
+    writeback_percent: int  # of the cache that may be dirty; 0: no limit to the rate
+    writeback_delay_ns: int
     buckets: Buckets
     begin: Ints  # by gathered key
     end: Ints
@@ -56,19 +55,16 @@ class WriteBack(NamedTuple):
     state: Ints  # [STAGE ... IS_CALLED]
 
     @classmethod
-    def new(cls, percent: int, delay_ns: int, buckets: Buckets) -> WriteBack:
+    def new(cls, parameters: BcacheParameters | WriteBack, buckets: Buckets) -> WriteBack:
         """Return a sleeping thread."""
         state = np.zeros(22, np.int64)
         state[RATE_NOW] = RATE_FIRST
         state[AHEAD] = NOTHING
-        return cls(
-            percent,
-            delay_ns,
-            buckets,
-            begin=np.zeros(GATHERED_MAX, np.int64),
-            end=np.zeros(GATHERED_MAX, np.int64),
-            place=np.zeros(GATHERED_MAX, np.int64),
-            what=np.zeros(GATHERED_MAX, np.uint8),
+        return filled(
+            cls,
+            GATHERED_MAX,
+            parameters,
+            buckets=buckets,
             group=np.zeros(GROUP_MAX, np.int32),
             flying=np.zeros(UNDER_WAY_MAX, np.uint8),
             flying_at=np.zeros(UNDER_WAY_MAX, np.int32),
@@ -79,19 +75,11 @@ class WriteBack(NamedTuple):
     # Calls from other parts.
 
     @method
-    def on_request(self):
-        """Record that the cache is in use."""
-        self.state[IDLE] = 0
-        if self.state[IS_UNLIMITED] == 1:
-            self.state[IS_UNLIMITED] = 0
-            self.state[RATE_NOW] = 1
-
-    @method
     def on_dirty(self, now, below):
         """Wake the thread because there is dirty data."""
         state = self.state
         state[HAS_DIRTY] = 1
-        if state[IS_TIMED] == 0 and self.percent > 0:
+        if state[IS_TIMED] == 0 and self.writeback_percent > 0:
             state[IS_TIMED] = 1
             update_ns = expiry_ns(0, UPDATE_S * SECOND_NS)
             below.events.push((now // update_ns + 1) * update_ns, CACHE, RATE)
@@ -184,7 +172,7 @@ class WriteBack(NamedTuple):
         state[GATHERED] = 0
         if state[IS_FULL_PASS] == 1:
             state[STAGE] = PAUSED
-            below.events.push(expiry_ns(now, self.delay_ns), CACHE, WRITE_BACK)
+            below.events.push(expiry_ns(now, self.writeback_delay_ns), CACHE, WRITE_BACK)
         else:
             state[STAGE] = REFILLING
 
@@ -222,7 +210,7 @@ class WriteBack(NamedTuple):
                 self.place[at] = keys.place[key]
                 self.what[at] = 0
                 state[SCANNED] = keys.begin[key] + 1
-            key = keys.after[key]
+            key = keys.order.older[key]
 
     @method
     def take_next(self):
@@ -255,7 +243,7 @@ class WriteBack(NamedTuple):
     @method
     def must_wait(self, now, sectors, below):
         """Charge sectors to the rate; if that is ahead of time, schedule a wake-up."""
-        if self.percent == 0:
+        if self.writeback_percent == 0:
             return False
         state = self.state
         next_ns = state[NEXT_NS] + sectors * SECOND_NS // state[RATE_NOW]
@@ -281,7 +269,7 @@ class WriteBack(NamedTuple):
         state[SEQUENCE] += 1
         state[UNDER_WAY] += 1
         length = self.end[at] - self.begin[at]
-        below.fast.submit(now, i << BITS | BACK_READ, READ, self.place[at], length, below.events)
+        below.fast.submit(now, i << BITS | BACK_READ, Op.READ, self.place[at], length, below.events)
 
     @method
     def read(self, now, number, below):
@@ -298,7 +286,7 @@ class WriteBack(NamedTuple):
             begin = self.begin[self.flying_at[i]]
             length = self.end[self.flying_at[i]] - begin
             tag = i << BITS | BACK_WRITE
-            below.slow.submit_background(now, tag, WRITE, begin, length, below.events)
+            below.slow.submit_background(now, tag, Op.WRITE, begin, length, below.events)
             i = 0
 
     @method
@@ -328,7 +316,7 @@ class WriteBack(NamedTuple):
                 self.buckets.enter(now, start, stop, place + start - begin, 0, below)
                 key = keys.first_beyond(stop)
             else:
-                key = keys.after[key]
+                key = keys.order.older[key]
 
     # The rate.
 
@@ -350,7 +338,7 @@ class WriteBack(NamedTuple):
         buckets = self.buckets
         bucket_sectors = buckets.bucket_bytes // SECTOR_BYTES
         dirty = buckets.keys.state[DIRTY_BYTES] // SECTOR_BYTES
-        error = dirty - buckets.number * bucket_sectors * self.percent // 100
+        error = dirty - buckets.number * bucket_sectors * self.writeback_percent // 100
         proportional = self.fragmented(truncated(error, P_INVERSE), dirty, bucket_sectors)
         keeps_up = now < state[NEXT_NS] + KEEPS_UP_NS
         if (error < 0 and state[INTEGRAL] > 0) or (error > 0 and keeps_up):

@@ -10,22 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.dmcache import smq as policy
-from hybridsim.caches.dmcache.smq import Smq
-from hybridsim.caches.lists import NOTHING, Fifos, Table, give_back, taken
-from hybridsim.foundation.arrays import (
-    Bytes,
-    Int32s,
-    Ints,
-    free_list,
-    longer,
-    pool_of,
-    with_room,
-)
-from hybridsim.foundation.cache_parameters import DmCacheParameters
-from hybridsim.foundation.codes import DmMode, Op, Restart
-from hybridsim.jit import method, state_machine
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, grown_pool, longer, pool_of
+from hybridsim.foundation.codes import DmMode, Op
+from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import JIFFY_NS
+from hybridsim.jit.lists import NOTHING, Table, give_back, taken
 
 # Special treatment of a bio.
 PLAIN, MARKED, COMMITTED = 0, 1, 2
@@ -53,7 +43,7 @@ class Bios(NamedTuple):
     @method
     def take(self, request, op, offset, length):
         """Allocate a bio."""
-        bio = taken(self.free, self.following)
+        bio = taken(self)
         self.request[bio] = request
         self.op[bio] = op
         self.offset[bio] = offset
@@ -64,11 +54,6 @@ class Bios(NamedTuple):
         self.holds[bio] = NONE
         self.item[bio] = NOTHING
         return bio
-
-    @method
-    def release(self, bio):
-        """Free a bio."""
-        give_back(self.free, self.following, bio)
 
     @method
     def are_none(self):
@@ -89,17 +74,12 @@ class Cells(NamedTuple):
     @classmethod
     def new(cls, capacity: int) -> Cells:
         """Return room for `capacity` cells."""
-        return cls(
-            Table.new(capacity),
-            np.zeros(capacity, np.int32),
-            np.full(capacity, NOTHING, np.int32),
-            free_list(capacity),
-            np.array([0, capacity]),
-        )
+        item = np.full(capacity, NOTHING, np.int32)
+        return pool_of(cls, capacity, table=Table.new(capacity), item=item)
 
     def grown(self, capacity: int) -> Cells:
         """Return the same cells with room for `capacity`."""
-        cells = with_room(self, capacity, ("holders",), "following")._replace(
+        cells = grown_pool(self, capacity, ("holders",))._replace(
             table=Table.new(capacity), item=longer(self.item, capacity, NOTHING)
         )
         for cell in range(len(self.holders)):
@@ -112,7 +92,7 @@ class Cells(NamedTuple):
         """Return the cell of a block; allocate one if there is none."""
         cell = self.table.find(block)
         if cell == NOTHING:
-            cell = taken(self.free, self.following)
+            cell = taken(self)
             self.table.insert(cell, block)
             self.holders[cell] = 0
             self.item[cell] = NOTHING
@@ -123,7 +103,7 @@ class Cells(NamedTuple):
         """Free a cell if nothing is in progress for its block."""
         if not self.is_used(cell):
             self.table.remove(cell)
-            give_back(self.free, self.following, cell)
+            give_back(self, cell)
 
     @method
     def is_used(self, cell):
@@ -172,9 +152,6 @@ SENT_MAX = 256  # requests of the copier under way: nr_requests of a queue
 LOG_BYTES, SUPERBLOCK_BYTES = 16 * 1024, 4 * 1024
 METADATA_BYTES = LOG_BYTES + SUPERBLOCK_BYTES  # after the blocks, on the fast tier
 
-READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
-PASSTHROUGH = int(DmMode.PASSTHROUGH)
-
 # A tier request's tag is number << 2 | one of these.
 BIO, COPY_READ, COPY_WRITE, METADATA = range(4)
 # The number of an event is the worker to run.
@@ -187,409 +164,375 @@ COUNTERS = (
 (READ_HITS, READ_MISSES, WRITE_HITS, WRITE_MISSES, DEMOTIONS, PROMOTIONS,
  DIRTY, PRESENT, WRITE_BACKS, COMMITS) = range(len(COUNTERS))  # fmt: skip
 (ACCOUNTED, IDLE_SINCE, RUNNING, CHANGED, COMMITTING, MIGRATOR_AWAKE, DEFERRER_AWAKE,
- COPIER_SLEEPS, SENT, COMMITTER_AWAKE, MIGRATOR_WAITS) = range(11)  # fmt: skip
+ COPIER_SLEEPS, SENT, COMMITTER_AWAKE, MIGRATOR_WAITS, IS_ARMED, WAKES, SINCE_NS,
+ WANTS_TICK) = range(15)  # fmt: skip
+AT_FIRST = [*[0] * WANTS_TICK, 1]  # its state
 # Queues: bios for the worker; items and bios that wait for the next commit, or for the one in
 # progress; items that wait for the end of that to change the metadata; parts for the copier to
-# begin, parts to read or write, parts that are written.
+# begin, parts to read or write, parts that are written; a part's number is its item and lane.
 (DEFERRED, WAITING_ITEMS, WAITING_BIOS, COMMITTING_ITEMS, COMMITTING_BIOS, LOCKED_ITEMS,
  TO_BEGIN, TO_SEND, WRITTEN) = range(9)  # fmt: skip
+QUEUES = 9
 
 
-@state_machine
-class Migrations(NamedTuple):
-    """The locks of blocks, and the work in progress for them."""
+@kernel
+def item_of(cache, block, slot):
+    """Return the pending item of a block, or -1."""
+    if slot != NOTHING:
+        return cache.smq.item[slot]
+    cell = cache.cells.table.find(block)
+    return NOTHING if cell == NOTHING else cache.cells.item[cell]
 
-    block_bytes: int
-    blocks: int
-    mode: int
-    migration_threshold_bytes: int
-    worker_delay_ns: int  # from waking a kernel worker to its first step
-    part_bytes: int  # maximum length of one read or write of a copy
-    smq: Smq
-    bios: Bios
-    cells: Cells
-    holders: Int32s  # by slot: number of bios in flight
-    discards: Discards
-    queues: Fifos  # DEFERRED ... WRITTEN; a part's number is its item and lane
-    counts: Ints  # COUNTERS
-    state: Ints  # [ACCOUNTED ... MIGRATOR_WAITS]
 
-    @classmethod
-    def new(cls, parameters: DmCacheParameters, origin_bytes: int, room: int) -> Migrations:
-        """Return no work in progress."""
-        p = parameters
-        block_bytes, blocks, mode = p.block_bytes, p.blocks, int(p.mode)
-        return cls(
-            block_bytes,
-            blocks,
-            mode,
-            p.migration_threshold_bytes,
-            p.worker_delay_ns,
-            p.part_bytes,
-            Smq.new(blocks, block_bytes, origin_bytes, mode != PASSTHROUGH),
-            pool_of(Bios, room),
-            Cells.new(room),
-            np.zeros(blocks, np.int32),
-            Discards.new(block_bytes, origin_bytes),
-            Fifos.new(9),
-            np.zeros(len(COUNTERS), np.int64),
-            np.zeros(11, np.int64),
-        )
+@kernel
+def is_held(cache, item):
+    """Return whether bios are in flight in the block of an item."""
+    work = cache.smq.work
+    if work.kind[item] == policy.PROMOTE:
+        return cache.cells.holders[cache.cells.table.find(work.block[item])] > 0
+    return cache.holders[work.slot[item]] > 0
 
-    def loaded(self, now_ns: int, how: Restart) -> Migrations:
-        """Return the same cache after its table is loaded at that time."""
-        smq = self.smq.loaded(
-            now_ns // JIFFY_NS,
-            has_hints=how == Restart.CLEAN,
-            all_dirty=how == Restart.UNCLEAN,
-            cleans=how == Restart.CLEANER,
-        )
-        discards = self.discards
-        if how == Restart.UNCLEAN:
-            discards = discards._replace(is_discarded=np.zeros_like(discards.is_discarded))
-        counts = self.counts.copy()
-        counts[DIRTY] = int(smq.is_dirty.sum())
-        return self._replace(
-            mode=int(DmMode.WRITETHROUGH) if how == Restart.CLEANER else self.mode,
-            smq=smq,
-            bios=pool_of(Bios, len(self.bios.request)),
-            cells=Cells.new(len(self.cells.holders)),
-            holders=np.zeros(self.blocks, np.int32),
-            discards=discards,
-            queues=Fifos.new(9),
-            counts=counts,
-            state=np.zeros(11, np.int64),
-        )
 
-    @method
-    def item_of(self, block, slot):
-        """Return the pending item of a block, or -1."""
-        if slot != NOTHING:
-            return self.smq.item[slot]
-        cell = self.cells.table.find(block)
-        return NOTHING if cell == NOTHING else self.cells.item[cell]
+# Workers.
 
-    @method
-    def is_held(self, item):
-        """Return whether bios are in flight in the block of an item."""
-        work = self.smq.work
-        if work.kind[item] == policy.PROMOTE:
-            return self.cells.holders[self.cells.table.find(work.block[item])] > 0
-        return self.holders[work.slot[item]] > 0
 
-    # Workers.
+@kernel
+def wake_migrator(cache, now, events):
+    """Schedule the worker that starts queued items."""
+    if cache.state[MIGRATOR_AWAKE] == 0:
+        cache.state[MIGRATOR_AWAKE] = 1
+        events.push(now + cache.worker_delay_ns, CACHE, MIGRATOR)
 
-    @method
-    def wake_migrator(self, now, events):
-        """Schedule the worker that starts queued items."""
-        if self.state[MIGRATOR_AWAKE] == 0:
-            self.state[MIGRATOR_AWAKE] = 1
-            events.push(now + self.worker_delay_ns, CACHE, MIGRATOR)
 
-    @method
-    def wake_deferrer(self, now, events):
-        """Schedule the worker that takes deferred bios."""
-        if self.state[DEFERRER_AWAKE] == 0:
-            self.state[DEFERRER_AWAKE] = 1
-            events.push(now + self.worker_delay_ns, CACHE, DEFERRER)
+@kernel
+def wake_deferrer(cache, now, events):
+    """Schedule the worker that takes deferred bios."""
+    if cache.state[DEFERRER_AWAKE] == 0:
+        cache.state[DEFERRER_AWAKE] = 1
+        events.push(now + cache.worker_delay_ns, CACHE, DEFERRER)
 
-    @method
-    def migrate(self, now, below):
-        """Start one item, and schedule the next one at the same time."""
-        item = NOTHING
-        if self.mode != PASSTHROUGH:
-            item = self.smq.next_work(self.is_idle(now))
-        if item == NOTHING:
-            self.state[MIGRATOR_AWAKE] = 0
+
+@kernel
+def migrate(cache, now, below):
+    """Start one item, and schedule the next one at the same time."""
+    item = NOTHING
+    if cache.mode != DmMode.PASSTHROUGH:
+        item = cache.smq.next_work(is_idle(cache, now))
+    if item == NOTHING:
+        cache.state[MIGRATOR_AWAKE] = 0
+        return
+    cache.state[RUNNING] += 1
+    cache.smq.work.lock[item] = policy.WRITES
+    cache.smq.work.waits_for[item] = policy.HOLDERS
+    go_on(cache, now, item, below)
+    copy_on(cache, now, below)
+    if cache.smq.work.waits_for[item] == policy.METADATA_LOCK:
+        cache.state[MIGRATOR_WAITS] = 1
+    else:
+        below.events.push(now, CACHE, MIGRATOR)
+
+
+@kernel
+def is_idle(cache, now):
+    """Return whether write-backs may start: idle for a second, and few copies in progress."""
+    if cache.state[ACCOUNTED] > 0 or now // JIFFY_NS <= cache.state[IDLE_SINCE] + IDLE_JIFFIES:
+        return False
+    return (cache.state[RUNNING] + 1) * cache.page_bytes <= cache.migration_threshold_bytes
+
+
+@kernel
+def can_write_back(cache):
+    """Return whether there is anything to write back in idle times."""
+    return (
+        cache.counts[DIRTY] > 0
+        and cache.mode != DmMode.PASSTHROUGH
+        and (cache.smq.cleans or cache.page_bytes <= cache.migration_threshold_bytes)
+    )
+
+
+@kernel
+def account(cache, bio):
+    """Count a bio during which the cache is not idle."""
+    cache.bios.accounted[bio] = 1
+    cache.state[ACCOUNTED] += cache.bios.length[bio]
+
+
+# One item, from start to end.
+
+
+@kernel
+def overwrite(cache, now, item, bio, below):
+    """Start a promotion whose data is a write."""
+    work = cache.smq.work
+    work.bio[item] = bio
+    work.lock[item] = policy.EVERYBODY
+    work.waits_for[item] = policy.HOLDERS
+    cache.bios.item[bio] = item
+    go_on(cache, now, item, below)
+
+
+@kernel
+def go_on(cache, now, item, below):
+    """Continue an item that waited for the bios in its block, if they have ended."""
+    work = cache.smq.work
+    if work.waits_for[item] == policy.HOLDERS and not is_held(cache, item):
+        if copy(cache, now, item, below):
             return
-        self.state[RUNNING] += 1
-        self.smq.work.lock[item] = policy.WRITES
-        self.smq.work.waits_for[item] = policy.HOLDERS
-        self.go_on(now, item, below)
-        self.copy_on(now, below)
-        if self.smq.work.waits_for[item] == policy.METADATA_LOCK:
-            self.state[MIGRATOR_WAITS] = 1
-        else:
-            below.events.push(now, CACHE, MIGRATOR)
+        lock_out(cache, item)
+    if work.waits_for[item] == policy.HOLDERS_AGAIN and not is_held(cache, item):
+        update(cache, now, item, below)
 
-    @method
-    def is_idle(self, now):
-        """Return whether write-backs may start: idle for a second, and few copies in progress."""
-        if self.state[ACCOUNTED] > 0 or now // JIFFY_NS <= self.state[IDLE_SINCE] + IDLE_JIFFIES:
-            return False
-        return (self.state[RUNNING] + 1) * self.block_bytes <= self.migration_threshold_bytes
 
-    @method
-    def can_write_back(self):
-        """Return whether there is anything to write back in idle times."""
-        return (
-            self.counts[DIRTY] > 0
-            and self.mode != PASSTHROUGH
-            and (self.smq.cleans or self.block_bytes <= self.migration_threshold_bytes)
-        )
+@kernel
+def lock_out(cache, item):
+    """Lock the block exclusively, and wait until its bios have ended."""
+    cache.smq.work.lock[item] = policy.EVERYBODY
+    cache.smq.work.waits_for[item] = policy.HOLDERS_AGAIN
 
-    @method
-    def account(self, bio):
-        """Count a bio during which the cache is not idle."""
-        self.bios.accounted[bio] = 1
-        self.state[ACCOUNTED] += self.bios.length[bio]
 
-    # One item, from start to end.
+@kernel
+def copy(cache, now, item, below):
+    """Start the copy of the block; return whether there is something to copy.
 
-    @method
-    def overwrite(self, now, item, bio, below):
-        """Start a promotion whose data is a write."""
-        work = self.smq.work
-        work.bio[item] = bio
-        work.lock[item] = policy.EVERYBODY
-        work.waits_for[item] = policy.HOLDERS
-        self.bios.item[bio] = item
-        self.go_on(now, item, below)
-
-    @method
-    def go_on(self, now, item, below):
-        """Continue an item that waited for the bios in its block, if they have ended."""
-        work = self.smq.work
-        if work.waits_for[item] == policy.HOLDERS and not self.is_held(item):
-            if self.copy(now, item, below):
-                return
-            self.lock_out(item)
-        if work.waits_for[item] == policy.HOLDERS_AGAIN and not self.is_held(item):
-            self.update(now, item, below)
-
-    @method
-    def lock_out(self, item):
-        """Lock the block exclusively, and wait until its bios have ended."""
-        self.smq.work.lock[item] = policy.EVERYBODY
-        self.smq.work.waits_for[item] = policy.HOLDERS_AGAIN
-
-    @method
-    def copy(self, now, item, below):
-        """Start the copy of the block; return whether there is something to copy.
-
-        If a write provides the data, submit the write instead.
-        """
-        work, bios = self.smq.work, self.bios
-        work.waits_for[item] = policy.COPIES
-        bio = work.bio[item]
-        if bio != NOTHING:
-            self.account(bio)
-            at = work.slot[item] * self.block_bytes + bios.offset[bio] % self.block_bytes
-            tag = bio << 2 | BIO
-            below.fast.submit(now, tag, bios.op[bio], at, bios.length[bio], below.events)
-            return True
-        needless = work.kind[item] != policy.PROMOTE and self.smq.is_dirty[work.slot[item]] == 0
-        if needless or self.discards.has(work.block[item] * self.block_bytes):
-            return False
-        parts = (self.block_bytes + self.part_bytes - 1) // self.part_bytes
-        for lane in range(min(policy.LANES, parts)):
-            work.lanes[item] += 1
-            self.copy_part(item, lane)
+    If a write provides the data, submit the write instead.
+    """
+    work, bios = cache.smq.work, cache.bios
+    work.waits_for[item] = policy.COPIES
+    bio = work.bio[item]
+    if bio != NOTHING:
+        account(cache, bio)
+        at = work.slot[item] * cache.page_bytes + bios.offset[bio] % cache.page_bytes
+        tag = bio << 2 | BIO
+        below.fast.submit(now, tag, bios.op[bio], at, bios.length[bio], below.events)
         return True
+    needless = work.kind[item] != policy.PROMOTE and cache.smq.is_dirty[work.slot[item]] == 0
+    if needless or cache.discards.has(work.block[item] * cache.page_bytes):
+        return False
+    parts = (cache.page_bytes + cache.part_bytes - 1) // cache.part_bytes
+    for lane in range(min(policy.LANES, parts)):
+        work.lanes[item] += 1
+        copy_part(cache, item, lane)
+    return True
 
-    @method
-    def copy_part(self, item, lane):
-        """Queue the next part of a block for the copier."""
-        work = self.smq.work
-        number = item * policy.LANES + lane
-        work.lane_start[number] = work.copied_bytes[item]
-        work.lane_step[number] = COPY_READ
-        self.queues.append(TO_BEGIN, number, work.lane_next)
-        work.copied_bytes[item] += self.lane_bytes(number)
 
-    # The copier: one kernel thread, which sleeps while the disk holds back one of its writes.
+@kernel
+def copy_part(cache, item, lane):
+    """Queue the next part of a block for the copier."""
+    work = cache.smq.work
+    number = item * policy.LANES + lane
+    work.lane_start[number] = work.copied_bytes[item]
+    work.lane_step[number] = COPY_READ
+    cache.queues.append(TO_BEGIN, number, work.lane_next)
+    work.copied_bytes[item] += lane_bytes(cache, number)
 
-    @method
-    def part_done(self, now, number, what, below):
-        """Queue the write of a part that is read, or the end of one that is written."""
-        work = self.smq.work
-        self.state[SENT] -= 1
-        work.lane_step[number] = COPY_WRITE
-        self.queues.append(TO_SEND if what == COPY_READ else WRITTEN, number, work.lane_next)
-        self.copy_on(now, below)
 
-    @method
-    def copy_on(self, now, below):
-        """Let the copier work until its queues are empty or it sleeps."""
-        state, queues, links = self.state, self.queues, self.smq.work.lane_next
-        while True:
-            while not queues.is_empty(TO_SEND):
-                if state[COPIER_SLEEPS] == 1 or state[SENT] == SENT_MAX:
-                    return
-                number = queues.pop(TO_SEND, links)
-                state[SENT] += 1
-                self.submit_part(now, number, self.smq.work.lane_step[number], below)
-            if state[COPIER_SLEEPS] == 1:
+# The copier: one kernel thread, which sleeps while the disk holds back one of its writes.
+
+
+@kernel
+def part_done(cache, now, number, what, below):
+    """Queue the write of a part that is read, or the end of one that is written."""
+    work = cache.smq.work
+    cache.state[SENT] -= 1
+    work.lane_step[number] = COPY_WRITE
+    cache.queues.append(TO_SEND if what == COPY_READ else WRITTEN, number, work.lane_next)
+    copy_on(cache, now, below)
+
+
+@kernel
+def copy_on(cache, now, below):
+    """Let the copier work until its queues are empty or it sleeps."""
+    state, queues, links = cache.state, cache.queues, cache.smq.work.lane_next
+    while True:
+        while not queues.is_empty(TO_SEND):
+            if state[COPIER_SLEEPS] == 1 or state[SENT] == SENT_MAX:
                 return
-            if queues.is_empty(WRITTEN) and queues.is_empty(TO_BEGIN):
-                return
-            while not queues.is_empty(WRITTEN):
-                self.end_part(now, queues.pop(WRITTEN, links), below)
-            queues.move_all(TO_BEGIN, TO_SEND, links)
-
-    @method
-    def lane_bytes(self, number):
-        """Return the length of the part in a lane, in bytes."""
-        return min(self.part_bytes, self.block_bytes - self.smq.work.lane_start[number])
-
-    @method
-    def submit_part(self, now, number, what, below):
-        """Read a part from its source, or write it to its destination."""
-        work = self.smq.work
-        item = number // policy.LANES
-        place = work.block[item]
-        is_fast = (work.kind[item] == policy.PROMOTE) == (what == COPY_WRITE)
-        if is_fast:
-            place = work.slot[item]
-        start = place * self.block_bytes + work.lane_start[number]
-        op = READ if what == COPY_READ else WRITE
-        length = self.lane_bytes(number)
-        tag = np.int64(number) << 2 | what
-        if is_fast:
-            below.fast.submit(now, tag, op, start, length, below.events)
-        elif what == COPY_READ:
-            below.slow.submit(now, tag, op, start, length, below.events)
-        else:
-            below.slow.submit_background(now, tag, op, start, length, below.events)
-            self.state[COPIER_SLEEPS] = 1 if below.slow.holds_back() else 0
-
-    @method
-    def end_part(self, now, number, below):
-        """Copy the next part in this lane; after the last one continue the item."""
-        work = self.smq.work
-        item = number // policy.LANES
-        if work.copied_bytes[item] < self.block_bytes:
-            self.copy_part(item, number % policy.LANES)
+            number = queues.pop(TO_SEND, links)
+            state[SENT] += 1
+            submit_part(cache, now, number, cache.smq.work.lane_step[number], below)
+        if state[COPIER_SLEEPS] == 1:
             return
-        work.lanes[item] -= 1
-        if work.lanes[item] == 0:
-            self.lock_out(item)
-            self.go_on(now, item, below)
-
-    @method
-    def update(self, now, item, below):
-        """Change the mapping; a demotion waits until that is durable."""
-        work = self.smq.work
-        if work.kind[item] != policy.WRITE_BACK and self.state[COMMITTING] > 0:
-            work.waits_for[item] = policy.METADATA_LOCK
-            self.queues.append(LOCKED_ITEMS, item, work.following)
+        if queues.is_empty(WRITTEN) and queues.is_empty(TO_BEGIN):
             return
-        if work.kind[item] == policy.PROMOTE:
-            self.state[CHANGED] = 1
-        elif work.kind[item] == policy.DEMOTE:
-            self.state[CHANGED] = 1
-            work.waits_for[item] = policy.COMMIT
-            self.queues.append(WAITING_ITEMS, item, work.following)
-            self.commit(now, below)
-            return
-        self.end(now, item, below)
+        while not queues.is_empty(WRITTEN):
+            end_part(cache, now, queues.pop(WRITTEN, links), below)
+        queues.move_all(TO_BEGIN, TO_SEND, links)
 
-    @method
-    def end(self, now, item, below):
-        """End an item: update the policy, and resume the bios that its lock kept out."""
-        work, smq, counts = self.smq.work, self.smq, self.counts
-        slot, kind, block = work.slot[item], work.kind[item], work.block[item]
-        if kind == policy.PROMOTE:
-            cell = self.cells.table.find(block)
-            self.cells.item[cell] = NOTHING
-            self.cells.release_unused(cell)
-            self.discards.clear(block * self.block_bytes)
-            smq.promoted(slot, block)
-            counts[PROMOTIONS] += 1
-            counts[PRESENT] += 1
+
+@kernel
+def lane_bytes(cache, number):
+    """Return the length of the part in a lane, in bytes."""
+    return min(cache.part_bytes, cache.page_bytes - cache.smq.work.lane_start[number])
+
+
+@kernel
+def submit_part(cache, now, number, what, below):
+    """Read a part from its source, or write it to its destination."""
+    work = cache.smq.work
+    item = number // policy.LANES
+    place = work.block[item]
+    is_fast = (work.kind[item] == policy.PROMOTE) == (what == COPY_WRITE)
+    if is_fast:
+        place = work.slot[item]
+    start = place * cache.page_bytes + work.lane_start[number]
+    op = Op.READ if what == COPY_READ else Op.WRITE
+    length = lane_bytes(cache, number)
+    tag = np.int64(number) << 2 | what
+    if is_fast:
+        below.fast.submit(now, tag, op, start, length, below.events)
+    elif what == COPY_READ:
+        below.slow.submit(now, tag, op, start, length, below.events)
+    else:
+        below.slow.submit_background(now, tag, op, start, length, below.events)
+        cache.state[COPIER_SLEEPS] = 1 if below.slow.holds_back() else 0
+
+
+@kernel
+def end_part(cache, now, number, below):
+    """Copy the next part in this lane; after the last one continue the item."""
+    work = cache.smq.work
+    item = number // policy.LANES
+    if work.copied_bytes[item] < cache.page_bytes:
+        copy_part(cache, item, number % policy.LANES)
+        return
+    work.lanes[item] -= 1
+    if work.lanes[item] == 0:
+        lock_out(cache, item)
+        go_on(cache, now, item, below)
+
+
+@kernel
+def update(cache, now, item, below):
+    """Change the mapping; a demotion waits until that is durable."""
+    work = cache.smq.work
+    if work.kind[item] != policy.WRITE_BACK and cache.state[COMMITTING] > 0:
+        work.waits_for[item] = policy.METADATA_LOCK
+        cache.queues.append(LOCKED_ITEMS, item, work.following)
+        return
+    if work.kind[item] == policy.PROMOTE:
+        cache.state[CHANGED] = 1
+    elif work.kind[item] == policy.DEMOTE:
+        cache.state[CHANGED] = 1
+        work.waits_for[item] = policy.COMMIT
+        cache.queues.append(WAITING_ITEMS, item, work.following)
+        commit(cache, now, below)
+        return
+    end(cache, now, item, below)
+
+
+@kernel
+def end(cache, now, item, below):
+    """End an item: update the policy, and resume the bios that its lock kept out."""
+    work, smq, counts = cache.smq.work, cache.smq, cache.counts
+    slot, kind, block = work.slot[item], work.kind[item], work.block[item]
+    if kind == policy.PROMOTE:
+        cell = cache.cells.table.find(block)
+        cache.cells.item[cell] = NOTHING
+        cache.cells.release_unused(cell)
+        cache.discards.clear(block * cache.page_bytes)
+        smq.promoted(slot, block)
+        counts[PROMOTIONS] += 1
+        counts[PRESENT] += 1
+    else:
+        counts[DIRTY] -= smq.is_dirty[slot]
+        if kind == policy.DEMOTE:
+            smq.demoted(slot)
+            counts[DEMOTIONS] += 1
+            counts[PRESENT] -= 1
         else:
-            counts[DIRTY] -= smq.is_dirty[slot]
-            if kind == policy.DEMOTE:
-                smq.demoted(slot)
-                counts[DEMOTIONS] += 1
-                counts[PRESENT] -= 1
-            else:
-                smq.written_back(slot)
-                counts[WRITE_BACKS] += 1
-        if work.bio[item] == NOTHING:
-            self.state[RUNNING] -= 1
-        else:
-            smq.set_dirty(slot)
-            counts[DIRTY] += 1
-        bio = work.parked.pop(item, self.bios.following)
-        while bio != NOTHING:
-            self.queues.append(DEFERRED, bio, self.bios.following)
-            self.wake_deferrer(now, below.events)
-            bio = work.parked.pop(item, self.bios.following)
-        work.release(item)
-        self.wake_migrator(now, below.events)
+            smq.written_back(slot)
+            counts[WRITE_BACKS] += 1
+    if work.bio[item] == NOTHING:
+        cache.state[RUNNING] -= 1
+    else:
+        smq.set_dirty(slot)
+        counts[DIRTY] += 1
+    bio = work.parked.pop(item, cache.bios.following)
+    while bio != NOTHING:
+        cache.queues.append(DEFERRED, bio, cache.bios.following)
+        wake_deferrer(cache, now, below.events)
+        bio = work.parked.pop(item, cache.bios.following)
+    work.release(item)
+    wake_migrator(cache, now, below.events)
 
-    # Commits of the metadata.
 
-    @method
-    def commit(self, now, below):
-        """Wake the worker that commits; one in progress is followed by another."""
-        if self.state[COMMITTER_AWAKE] == 0:
-            self.state[COMMITTER_AWAKE] = 1
-            if self.state[COMMITTING] == 0:
-                self.wake_committer(now, below)
+# Commits of the metadata.
 
-    @method
-    def wake_committer(self, now, below):
-        """Schedule the worker that commits, which also sleeps during each of its requests."""
-        below.events.push(now + self.worker_delay_ns, CACHE, COMMITTER)
 
-    @method
-    def commit_on(self, now, below):
-        """Begin a commit, or go on with its next step; after the last one unlock the metadata."""
-        state = self.state
-        if state[COMMITTING] == 0:
-            self.begin_commit(now, below)
-        elif state[COMMITTING] < 4:
-            state[COMMITTING] += 1
-            self.commit_step(now, below)
-        else:
-            state[COMMITTING] = 0
-            follows = state[COMMITTER_AWAKE] == 1
-            while not self.queues.is_empty(LOCKED_ITEMS):
-                self.update(now, self.queues.pop(LOCKED_ITEMS, self.smq.work.following), below)
-            if self.state[MIGRATOR_WAITS] == 1:
-                self.state[MIGRATOR_WAITS] = 0
-                below.events.push(now, CACHE, MIGRATOR)
-            self.committed(now, below)
-            if follows:
-                self.begin_commit(now, below)
+@kernel
+def commit(cache, now, below):
+    """Wake the worker that commits; one in progress is followed by another."""
+    if cache.state[COMMITTER_AWAKE] == 0:
+        cache.state[COMMITTER_AWAKE] = 1
+        if cache.state[COMMITTING] == 0:
+            wake_committer(cache, now, below)
 
-    @method
-    def begin_commit(self, now, below):
-        """Start a commit for all that wait for one."""
-        self.state[COMMITTER_AWAKE] = 0
-        self.queues.move_all(WAITING_ITEMS, COMMITTING_ITEMS, self.smq.work.following)
-        self.queues.move_all(WAITING_BIOS, COMMITTING_BIOS, self.bios.following)
-        if self.state[CHANGED] == 0:
-            self.committed(now, below)
-            return
-        self.state[CHANGED] = 0
-        self.state[COMMITTING] = 1
-        self.counts[COMMITS] += 1
-        self.commit_step(now, below)
 
-    @method
-    def commit_step(self, now, below):
-        """Write the changes, flush, write the superblock, flush."""
-        step = self.state[COMMITTING]
-        at = self.blocks * self.block_bytes
-        if step == 1:
-            below.fast.submit(now, METADATA, WRITE, at, LOG_BYTES, below.events)
-        elif step == 3:
-            at += LOG_BYTES
-            below.fast.submit(now, METADATA, WRITE, at, SUPERBLOCK_BYTES, below.events)
-        else:
-            below.fast.submit(now, METADATA, FLUSH, 0, 0, below.events)
+@kernel
+def wake_committer(cache, now, below):
+    """Schedule the worker that commits, which also sleeps during each of its requests."""
+    below.events.push(now + cache.worker_delay_ns, CACHE, COMMITTER)
 
-    @method
-    def committed(self, now, below):
-        """Continue the items and bios that waited for the commit."""
-        while not self.queues.is_empty(COMMITTING_ITEMS):
-            item = self.queues.pop(COMMITTING_ITEMS, self.smq.work.following)
-            self.end(now, item, below)
-        while not self.queues.is_empty(COMMITTING_BIOS):
-            bio = self.queues.pop(COMMITTING_BIOS, self.bios.following)
-            self.bios.extra[bio] = COMMITTED
-            self.queues.append(DEFERRED, bio, self.bios.following)
-            self.wake_deferrer(now, below.events)
+
+@kernel
+def commit_on(cache, now, below):
+    """Begin a commit, or go on with its next step; after the last one unlock the metadata."""
+    state = cache.state
+    if state[COMMITTING] == 0:
+        begin_commit(cache, now, below)
+    elif state[COMMITTING] < 4:
+        state[COMMITTING] += 1
+        commit_step(cache, now, below)
+    else:
+        state[COMMITTING] = 0
+        follows = state[COMMITTER_AWAKE] == 1
+        while not cache.queues.is_empty(LOCKED_ITEMS):
+            update(cache, now, cache.queues.pop(LOCKED_ITEMS, cache.smq.work.following), below)
+        if cache.state[MIGRATOR_WAITS] == 1:
+            cache.state[MIGRATOR_WAITS] = 0
+            below.events.push(now, CACHE, MIGRATOR)
+        committed(cache, now, below)
+        if follows:
+            begin_commit(cache, now, below)
+
+
+@kernel
+def begin_commit(cache, now, below):
+    """Start a commit for all that wait for one."""
+    cache.state[COMMITTER_AWAKE] = 0
+    cache.queues.move_all(WAITING_ITEMS, COMMITTING_ITEMS, cache.smq.work.following)
+    cache.queues.move_all(WAITING_BIOS, COMMITTING_BIOS, cache.bios.following)
+    if cache.state[CHANGED] == 0:
+        committed(cache, now, below)
+        return
+    cache.state[CHANGED] = 0
+    cache.state[COMMITTING] = 1
+    cache.counts[COMMITS] += 1
+    commit_step(cache, now, below)
+
+
+@kernel
+def commit_step(cache, now, below):
+    """Write the changes, flush, write the superblock, flush."""
+    step = cache.state[COMMITTING]
+    at = cache.blocks * cache.page_bytes
+    if step == 1:
+        below.fast.submit(now, METADATA, Op.WRITE, at, LOG_BYTES, below.events)
+    elif step == 3:
+        at += LOG_BYTES
+        below.fast.submit(now, METADATA, Op.WRITE, at, SUPERBLOCK_BYTES, below.events)
+    else:
+        below.fast.submit(now, METADATA, Op.FLUSH, 0, 0, below.events)
+
+
+@kernel
+def committed(cache, now, below):
+    """Continue the items and bios that waited for the commit."""
+    while not cache.queues.is_empty(COMMITTING_ITEMS):
+        item = cache.queues.pop(COMMITTING_ITEMS, cache.smq.work.following)
+        end(cache, now, item, below)
+    while not cache.queues.is_empty(COMMITTING_BIOS):
+        bio = cache.queues.pop(COMMITTING_BIOS, cache.bios.following)
+        cache.bios.extra[bio] = COMMITTED
+        cache.queues.append(DEFERRED, bio, cache.bios.following)
+        wake_deferrer(cache, now, below.events)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, Chains, Fifos, Table, give_back, taken
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, columns_of, free_list
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, columns_of, filled, pool_of
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.jiffies import JIFFY_NS
+from hybridsim.jit.lists import NOTHING, Chains, Fifos, Table, give_back, taken
 
 LEVELS = 64
 SIZE, TARGETS_FOR = 0, 1
@@ -49,11 +49,6 @@ class MultiQueue(NamedTuple):
         """Return a queue of these lists, which are empty."""
         filled, target = np.zeros((2, LEVELS), np.int64)
         return cls(top_levels, in_top, nodes, lists, filled, target, np.zeros(2, np.int64))
-
-    @classmethod
-    def of(cls, entries: int, top_levels: int, in_top: int) -> MultiQueue:
-        """Return an empty queue with nodes of its own, without sentinels."""
-        return cls.new(Nodes.new(entries), Chains.new(entries, LEVELS), top_levels, in_top)
 
     @method
     def push(self, node):
@@ -193,7 +188,6 @@ FULL = 256  # unit of the share of hits
 POOR, FAIR = FULL // 16, FULL // 8
 HITS, MISSES, JUMP, TICKS, USED, THRESHOLD = range(6)
 NOBODY_PASSES = LEVELS
-FIRST_STATE = np.array([0, 0, 1, 1, 0, NOBODY_PASSES])
 
 
 @state_machine
@@ -214,23 +208,20 @@ class Hotspot(NamedTuple):
         while each > 1 and each * block_bytes * entries > origin_bytes:
             each //= 2
         in_top = min(entries // 64, blocks // each)
-        return cls(
-            each,
-            MultiQueue.of(entries, TOP_LEVELS, in_top),
-            Table.new(entries),
-            np.zeros(entries, np.int64),
-            FIRST_STATE.copy(),
-        )
+        return cls.empty(each, entries, in_top)
 
-    def forgotten(self) -> Hotspot:
-        """Return an empty queue of the same size."""
-        queue = self.queue
-        entries = queue.nodes.entries
-        return self._replace(
-            queue=MultiQueue.of(entries, queue.top_levels, queue.in_top),
+    @classmethod
+    def empty(cls, blocks_each: int, entries: int, in_top: int) -> Hotspot:
+        """Return an empty queue of that size."""
+        lists = Chains.new(entries, LEVELS)
+        queue = MultiQueue.new(Nodes.new(entries), lists, TOP_LEVELS, in_top)
+        return filled(
+            cls,
+            entries,
+            blocks_each=blocks_each,
+            queue=queue,
             table=Table.new(entries),
-            hit_epoch=np.zeros(entries, np.int64),
-            state=FIRST_STATE.copy(),
+            state=np.array([0, 0, 1, 1, 0, NOBODY_PASSES]),
         )
 
     @method
@@ -326,18 +317,17 @@ class Work(NamedTuple):
     lane_step: Bytes  # COPY_READ or COPY_WRITE, whichever is next
     lane_next: Int32s  # the next part in its queue, or NOTHING
     parked: Fifos  # by item: bios that wait for the lock
+    state: Ints  # [QUEUED, DEMOTIONS]
     following: Int32s  # next in the queue, in the free list, or in a list that waits for a commit
     free: Ints  # [first free, number of free]
-    state: Ints  # [QUEUED, DEMOTIONS]
 
     @classmethod
     def new(cls) -> Work:
         """Return an empty queue."""
-        items = columns_of(cls, ITEMS_MAX, cls._fields[: cls._fields.index("lane_start")])
-        lanes = columns_of(cls, ITEMS_MAX * LANES, ("lane_start", "lane_step", "lane_next"))
-        free = np.array([0, ITEMS_MAX])
-        lists = Fifos.new(ITEMS_MAX), free_list(ITEMS_MAX)
-        return cls._make([*items, *lanes, *lists, free, np.array([NOTHING, 0])])
+        names = ("lane_start", "lane_step", "lane_next")
+        lanes = dict(zip(names, columns_of(cls, ITEMS_MAX * LANES, names), strict=True))
+        state = np.array([NOTHING, 0])
+        return pool_of(cls, ITEMS_MAX, **lanes, parked=Fifos.new(ITEMS_MAX), state=state)
 
     @method
     def is_empty(self):
@@ -352,7 +342,7 @@ class Work(NamedTuple):
     @method
     def take(self, kind, block, slot):
         """Allocate an item."""
-        item = taken(self.free, self.following)
+        item = taken(self)
         if kind == DEMOTE:
             self.state[DEMOTING] += 1
         self.kind[item] = kind
@@ -384,7 +374,7 @@ class Work(NamedTuple):
         """Free an item."""
         if self.kind[item] == DEMOTE:
             self.state[DEMOTING] -= 1
-        give_back(self.free, self.following, item)
+        give_back(self, item)
 
 
 SECOND = 250  # jiffies
@@ -418,22 +408,48 @@ class Smq(NamedTuple):
     @classmethod
     def new(cls, blocks: int, block_bytes: int, origin_bytes: int, migrates: bool = True) -> Smq:
         """Return the policy of an empty cache."""
-        nodes = Nodes.new(blocks, 2 * LEVELS)
-        clean, dirty = queues_of(nodes)
-        return cls(
-            migrates,
-            False,
-            blocks * 25 // 100,
-            Hotspot.new(blocks, block_bytes, origin_bytes),
-            Table.new(blocks),
-            clean,
-            dirty,
-            np.zeros(blocks, np.uint8),
-            np.full(blocks, NOTHING, np.int32),
-            np.zeros(blocks, np.int64),
-            np.arange(blocks, dtype=np.int32),
-            Work.new(),
-            np.array([-1, -1, WRITE_BACK_PERIOD - 1, 1, 1, 0, blocks]),
+        hotspot = Hotspot.new(blocks, block_bytes, origin_bytes)
+        table, nodes = Table.new(blocks), Nodes.new(blocks, 2 * LEVELS)
+        return cls.started(0, migrates, hotspot, table, nodes, np.arange(blocks))
+
+    @classmethod
+    def started(
+        cls,
+        jiffies: int,
+        migrates: bool,
+        hotspot: Hotspot,
+        table: Table,
+        nodes: Nodes,
+        unused: Ints,
+    ) -> Smq:
+        """Return the policy without work and with empty queues, whose periods start.
+
+        Each level of the queue of dirty entries has two sentinels.
+        """
+        blocks, lists = nodes.entries, Chains.new(len(nodes.level), LEVELS)
+        clean, dirty = MultiQueue.new(nodes, lists), MultiQueue.new(nodes, lists.beside())
+        for mark in range(2):
+            for level in range(LEVELS):
+                sentinel = blocks + 2 * level + mark
+                nodes.level[sentinel] = level
+                dirty.push(sentinel)
+        free = np.zeros(blocks, np.int32)
+        free[: len(unused)] = unused
+        due = (jiffies - 1, jiffies - 1, jiffies - 1 + WRITE_BACK_PERIOD)
+        return filled(
+            cls,
+            blocks,
+            migrates=migrates,
+            cleans=False,
+            demotions_max=blocks * 25 // 100,
+            hotspot=hotspot,
+            table=table,
+            clean=clean,
+            dirty=dirty,
+            item=np.full(blocks, NOTHING, np.int32),
+            free=free,
+            work=Work.new(),
+            state=np.array([*due, 1, 1, 0, len(unused)]),
         )
 
     def loaded(
@@ -454,30 +470,18 @@ class Smq(NamedTuple):
         if not has_hints:
             hashed = np.arange(blocks, dtype=np.int64) * GOLDEN_RATIO % (1 << 32)
             nodes.level[:blocks] = (hashed >> LEVEL_SHIFT) % LEVELS
-        clean, dirty = queues_of(nodes)
         pending = np.flatnonzero(self.item != NOTHING)
         filling = pending[self.work.kind[self.item[pending]] == PROMOTE]
         unused = np.concatenate([self.free[free], filling.astype(np.int32)])
+        old = self.hotspot
+        hotspot = Hotspot.empty(old.blocks_each, old.queue.nodes.entries, old.queue.in_top)
+        order = np.sort(unused)
+        smq = Smq.started(jiffies, self.migrates, hotspot, self.table, nodes, order)
         used = np.setdiff1d(np.arange(blocks), unused)
-        is_dirty = np.zeros(blocks, np.uint8)
-        is_dirty[used] = 1 if all_dirty else self.is_dirty[used]
+        smq.is_dirty[used] = 1 if all_dirty else self.is_dirty[used]
         for slot in used:
-            (dirty if is_dirty[slot] else clean).push_first(slot)
-        order = np.zeros(blocks, np.int32)
-        order[: len(unused)] = np.sort(unused)
-        due = (jiffies - 1, jiffies - 1, jiffies - 1 + WRITE_BACK_PERIOD)
-        return self._replace(
-            cleans=cleans,
-            hotspot=self.hotspot.forgotten(),
-            clean=clean,
-            dirty=dirty,
-            is_dirty=is_dirty,
-            item=np.full(blocks, NOTHING, np.int32),
-            work=Work.new(),
-            hit_epoch=np.zeros(blocks, np.int64),
-            free=order,
-            state=np.array([*due, 1, 1, 0, len(unused)]),
-        )
+            (smq.dirty if smq.is_dirty[slot] else smq.clean).push_first(slot)
+        return smq._replace(cleans=cleans)
 
     @method
     def tick(self, now):
@@ -634,15 +638,3 @@ class Smq(NamedTuple):
         blocks = len(self.free)
         self.free[(self.state[FIRST_FREE] + self.state[FREE_SLOTS]) % blocks] = slot
         self.state[FREE_SLOTS] += 1
-
-
-def queues_of(nodes: Nodes) -> tuple[MultiQueue, MultiQueue]:
-    """Return queues of clean and of dirty entries; each level of the latter has two sentinels."""
-    lists = Chains.new(len(nodes.level), LEVELS)
-    clean, dirty = MultiQueue.new(nodes, lists), MultiQueue.new(nodes, lists.beside())
-    for mark in range(2):
-        for level in range(LEVELS):
-            sentinel = nodes.entries + 2 * level + mark
-            nodes.level[sentinel] = level
-            dirty.push(sentinel)
-    return clean, dirty

@@ -13,31 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.caches.dmcache import migrations as work
-from hybridsim.caches.dmcache.migrations import Migrations
-from hybridsim.caches.dmcache.smq import FREE_SLOTS, NOBODY, NOT_HOT, WRITES
-from hybridsim.caches.lists import NOTHING
-from hybridsim.foundation.arrays import Ints, grown_pool
+from hybridsim.caches.dmcache.migrations import Bios, Cells, Discards
+from hybridsim.caches.dmcache.smq import FREE_SLOTS, NOBODY, NOT_HOT, WRITES, Smq
+from hybridsim.foundation.arrays import Int32s, Ints, filled, grown_pool, pool_of
 from hybridsim.foundation.cache_parameters import DmCacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import JIFFY_NS
-
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
-WRITETHROUGH, WRITEBACK = int(DmMode.WRITETHROUGH), int(DmMode.WRITEBACK)
-HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
-NONE, WRITTEN, NO_CACHE = int(Reason.NONE), int(Reason.WRITE), int(Reason.NO_CACHE)
-FLUSHED, DISCARDED = int(Reason.FLUSH), int(Reason.DISCARD)
-COLD, COOL = int(Reason.COLD), int(Reason.NOT_HOT)
-IS_BUSY, IS_FILLING = int(Reason.BUSY), int(Reason.FILLING)
-
+from hybridsim.jit.lists import NOTHING, Fifos, give_back
 
 # The waker is set for 250 jiffies of 4 ms; so long a timer fires on the next multiple of 8 jiffies
 # after that (kernel/time/timer.c: LVL_GRAN of level 1): 256 jiffies after the previous one.
 WAKE_NS = 1_024_000_000
-
-
-IS_ARMED, WAKES, SINCE_NS, WANTS_TICK = range(4)
 
 
 @state_machine
@@ -46,19 +34,42 @@ class DmCache(NamedTuple):
 
     page_bytes: int  # of a block
     whole_blocks: int  # of the origin; a partial last block is never cached
-    migrations: Migrations
-    state: Ints  # [IS_ARMED, WAKES, SINCE_NS: when its table was loaded, WANTS_TICK]
+    blocks: int
+    mode: int
+    migration_threshold_bytes: int
+    worker_delay_ns: int  # from waking a kernel worker to its first step
+    part_bytes: int  # maximum length of one read or write of a copy
+    smq: Smq
+    bios: Bios
+    cells: Cells
+    holders: Int32s  # by slot: number of bios in flight
+    discards: Discards
+    queues: Fifos  # work.DEFERRED ... WRITTEN
+    counts: Ints  # work.COUNTERS
+    state: Ints  # [work.ACCOUNTED ... WANTS_TICK]
 
     @classmethod
     def new(cls, parameters: DmCacheParameters, origin_bytes: int, room: int = 256) -> DmCache:
         """Return an empty cache, resumed at time 0, with initial room for `room` bios."""
-        block_bytes = parameters.block_bytes
-        migrations = Migrations.new(parameters, origin_bytes, room)
-        return cls(block_bytes, origin_bytes // block_bytes, migrations, np.array([0, 0, 0, 1]))
+        p = parameters
+        return filled(
+            cls,
+            p.blocks,
+            p,
+            page_bytes=p.block_bytes,
+            whole_blocks=origin_bytes // p.block_bytes,
+            smq=Smq.new(p.blocks, p.block_bytes, origin_bytes, p.mode != DmMode.PASSTHROUGH),
+            bios=pool_of(Bios, room),
+            cells=Cells.new(room),
+            discards=Discards.new(p.block_bytes, origin_bytes),
+            queues=Fifos.new(work.QUEUES),
+            counts=np.zeros(len(work.COUNTERS), np.int64),
+            state=np.array(work.AT_FIRST),
+        )
 
     def size(self) -> int:
         """Return the number of bios there is room for."""
-        return len(self.migrations.bios.request)
+        return len(self.bios.request)
 
     def demand(self, longest_bytes: int) -> int:
         """Return the maximum number of parts in one step: of a request or of the copier."""
@@ -66,43 +77,57 @@ class DmCache(NamedTuple):
 
     def grown(self, room: int) -> DmCache:
         """Return the same cache with room for `room` bios."""
-        old = self.migrations
-        cells = old.cells.grown(len(old.cells.holders) + room)
-        return self._replace(migrations=old._replace(bios=grown_pool(old.bios, room), cells=cells))
+        cells = self.cells.grown(len(self.cells.holders) + room)
+        return self._replace(bios=grown_pool(self.bios, room), cells=cells)
 
     def totals(self) -> dict[str, int]:
         """Return the counters so far by name, as `dmsetup status` counts them."""
-        counts = self.migrations.counts
-        named = dict(zip(work.COUNTERS, counts.tolist(), strict=True))
-        free = int(self.migrations.smq.state[FREE_SLOTS])
-        return named | {
-            "used_blocks": self.migrations.blocks - free,
-            "fills_started": int(counts[work.PROMOTIONS]),
-            "fills_done": int(counts[work.PROMOTIONS]),
+        return dict(zip(work.COUNTERS, self.counts.tolist(), strict=True)) | {
+            "used_blocks": self.blocks - int(self.smq.state[FREE_SLOTS]),
+            "fills_started": int(self.counts[work.PROMOTIONS]),
+            "fills_done": int(self.counts[work.PROMOTIONS]),
             "fills_doomed": 0,
-            "evictions": int(counts[work.DEMOTIONS]),
+            "evictions": int(self.counts[work.DEMOTIONS]),
         }
 
     def is_at_rest(self) -> bool:
         """Return whether nothing is in progress, so that the cache can be stopped."""
-        migrations = self.migrations
-        return bool(migrations.bios.are_none()) and bool(migrations.smq.work.is_empty())
+        return bool(self.bios.are_none()) and bool(self.smq.work.is_empty())
 
     def reloaded(self, now_ns: int) -> DmCache:
         """Return the cache stopped and restarted at that time; it must be at rest.
 
         The times of the wakes stay; in reality they restart with the table.
         """
-        old = self.migrations
-        smq = old.smq.loaded(now_ns // JIFFY_NS)
-        return self._replace(migrations=old._replace(smq=smq))
+        return self._replace(smq=self.smq.loaded(now_ns // JIFFY_NS))
 
     # Restarts (DESIGN.md 2.17).
 
     def restarted(self, now_ns: int, how: Restart) -> DmCache:
         """Return the cache after its table is loaded at that time, without bios in flight."""
-        state = np.array([1, 0, now_ns, 1])
-        return self._replace(migrations=self.migrations.loaded(now_ns, how), state=state)
+        smq = self.smq.loaded(
+            now_ns // JIFFY_NS,
+            has_hints=how == Restart.CLEAN,
+            all_dirty=how == Restart.UNCLEAN,
+            cleans=how == Restart.CLEANER,
+        )
+        discards = self.discards
+        if how == Restart.UNCLEAN:
+            discards = discards._replace(is_discarded=np.zeros_like(discards.is_discarded))
+        counts, state = self.counts.copy(), np.array(work.AT_FIRST)
+        counts[work.DIRTY] = int(smq.is_dirty.sum())
+        state[work.IS_ARMED], state[work.SINCE_NS] = 1, now_ns
+        return self._replace(
+            mode=DmMode.WRITETHROUGH if how == Restart.CLEANER else self.mode,
+            smq=smq,
+            bios=pool_of(Bios, len(self.bios.request)),
+            cells=Cells.new(len(self.cells.holders)),
+            holders=np.zeros(self.blocks, np.int32),
+            discards=discards,
+            queues=Fifos.new(work.QUEUES),
+            counts=counts,
+            state=state,
+        )
 
     def resume(self, now_ns: int, below: Any) -> None:
         """Schedule the first wake of a restarted cache, which is at once."""
@@ -110,18 +135,17 @@ class DmCache(NamedTuple):
 
     def dirty_bytes(self) -> int:
         """Return how much is dirty."""
-        return int(self.migrations.counts[work.DIRTY]) * self.page_bytes
+        return int(self.counts[work.DIRTY]) * self.page_bytes
 
     def dirty_ranges(self) -> Ints:
         """Return the offset and the length of each dirty block, one row each."""
-        smq = self.migrations.smq
-        begin = np.sort(smq.table.number[np.flatnonzero(smq.is_dirty)]) * self.page_bytes
+        begin = np.sort(self.smq.table.number[np.flatnonzero(self.smq.is_dirty)]) * self.page_bytes
         return np.stack([begin, np.full(len(begin), self.page_bytes)], axis=1)
 
     @method
     def room(self):
         """Return how many more bios can be taken."""
-        return min(self.migrations.bios.free[1], self.migrations.cells.free[1])
+        return min(self.bios.free[1], self.cells.free[1])
 
     @method
     def submit(self, now, slot, requests, below):
@@ -130,26 +154,26 @@ class DmCache(NamedTuple):
         op = requests.op[slot]
         offset = requests.offset[slot]
         length = requests.length[slot]
-        requests.path[slot] = BYPASS
-        if op == DISCARD and length > 0:
-            requests.reason[slot] = DISCARDED
-            self.defer(now, slot, DISCARD, offset, length, requests, below.events)
+        requests.path[slot] = Path.BYPASS
+        if op == Op.DISCARD and length > 0:
+            requests.reason[slot] = Reason.DISCARD
+            self.defer(now, slot, Op.DISCARD, offset, length, requests, below.events)
             return
-        if op == FLUSH or length == 0:
-            requests.reason[slot] = FLUSHED
-            self.defer(now, slot, FLUSH, 0, 0, requests, below.events)
+        if op == Op.FLUSH or length == 0:
+            requests.reason[slot] = Reason.FLUSH
+            self.defer(now, slot, Op.FLUSH, 0, 0, requests, below.events)
             return
         end = offset + length
         requests.pages[slot] = (end - 1) // self.page_bytes - offset // self.page_bytes + 1
-        if op != READ:
-            requests.reason[slot] = WRITTEN
+        if op != Op.READ:
+            requests.reason[slot] = Reason.WRITE
         elif end > self.whole_blocks * self.page_bytes:
-            requests.reason[slot] = NO_CACHE
+            requests.reason[slot] = Reason.NO_CACHE
         else:
-            requests.path[slot] = HIT
-            requests.reason[slot] = NONE
-        if op == WRITE and requests.flags[slot] & PREFLUSH != 0:
-            self.defer(now, slot, FLUSH, 0, 0, requests, below.events)
+            requests.path[slot] = Path.HIT
+            requests.reason[slot] = Reason.NONE
+        if op == Op.WRITE and requests.flags[slot] & PREFLUSH != 0:
+            self.defer(now, slot, Op.FLUSH, 0, 0, requests, below.events)
         else:
             self.cut(now, slot, requests, below)
 
@@ -159,15 +183,15 @@ class DmCache(NamedTuple):
         op = requests.op[slot]
         start = requests.offset[slot]
         end = start + requests.length[slot]
-        is_fua = op == WRITE and requests.flags[slot] & FUA != 0
+        is_fua = op == Op.WRITE and requests.flags[slot] & FUA != 0
         while start < end:
             upto = min((start // self.page_bytes + 1) * self.page_bytes, end)
             if is_fua and start // self.page_bytes < self.whole_blocks:
-                self.defer(now, slot, WRITE | FUA, start, upto - start, requests, below.events)
+                self.defer(now, slot, Op.WRITE | FUA, start, upto - start, requests, below.events)
             else:
                 requests.pending[slot] += 1
-                flagged = WRITE | FUA if is_fua else op
-                bio = self.migrations.bios.take(slot, flagged, start, upto - start)
+                flagged = Op.WRITE | FUA if is_fua else op
+                bio = self.bios.take(slot, flagged, start, upto - start)
                 self.map(now, bio, requests, below)
             start = upto
 
@@ -175,9 +199,9 @@ class DmCache(NamedTuple):
     def defer(self, now, slot, op, start, length, requests, events):
         """Create a bio and leave it to the worker."""
         requests.pending[slot] += 1
-        bio = self.migrations.bios.take(slot, op, start, length)
-        self.migrations.queues.append(work.DEFERRED, bio, self.migrations.bios.following)
-        self.migrations.wake_deferrer(now, events)
+        bio = self.bios.take(slot, op, start, length)
+        self.queues.append(work.DEFERRED, bio, self.bios.following)
+        work.wake_deferrer(self, now, events)
 
     @method
     def complete(self, now, tag, requests, below):
@@ -187,9 +211,9 @@ class DmCache(NamedTuple):
         if what == work.BIO:
             return self.end_part(now, number, requests, below)
         if what == work.METADATA:
-            self.migrations.wake_committer(now, below)
+            work.wake_committer(self, now, below)
         else:
-            self.migrations.part_done(now, number, what, below)
+            work.part_done(self, now, number, what, below)
         return NOTHING
 
     @method
@@ -200,14 +224,14 @@ class DmCache(NamedTuple):
     def wake(self, now, number, requests, below):
         """Run an event of the cache; no request completes by it."""
         if number == work.MIGRATOR:
-            self.migrations.migrate(now, below)
+            work.migrate(self, now, below)
         elif number == work.DEFERRER:
             self.take_deferred(now, requests, below)
         elif number == work.COPIER:
-            self.migrations.state[work.COPIER_SLEEPS] = 0
-            self.migrations.copy_on(now, below)
+            self.state[work.COPIER_SLEEPS] = 0
+            work.copy_on(self, now, below)
         elif number == work.COMMITTER:
-            self.migrations.commit_on(now, below)
+            work.commit_on(self, now, below)
         else:
             self.woken(now, below.events)
         return NOTHING
@@ -217,18 +241,18 @@ class DmCache(NamedTuple):
     @method
     def map(self, now, bio, requests, below):
         """Send a bio to the place of its block, unless the block is locked."""
-        migrations, bios = self.migrations, self.migrations.bios
+        bios = self.bios
         block = bios.offset[bio] // self.page_bytes
         if block >= self.whole_blocks:
-            migrations.account(bio)
+            work.account(self, bio)
             self.send(now, bio, below)
             return
-        slot = migrations.smq.table.find(block)
-        item = migrations.item_of(block, slot)
+        slot = self.smq.table.find(block)
+        item = work.item_of(self, block, slot)
         if item != NOTHING:
-            lock = migrations.smq.work.lock[item]
-            if lock > WRITES or (lock > NOBODY and bios.op[bio] != READ):
-                migrations.smq.work.parked.append(item, bio, bios.following)
+            lock = self.smq.work.lock[item]
+            if lock > WRITES or (lock > NOBODY and bios.op[bio] != Op.READ):
+                self.smq.work.parked.append(item, bio, bios.following)
                 return
         if slot == NOTHING:
             self.miss(now, bio, block, item, requests, below)
@@ -238,23 +262,23 @@ class DmCache(NamedTuple):
     @method
     def hit(self, now, bio, slot, requests, below):
         """Send a bio to the cache; in write-through mode also to the origin."""
-        migrations, bios, smq = self.migrations, self.migrations.bios, self.migrations.smq
+        bios, smq = self.bios, self.smq
         smq.hit(slot)
-        migrations.holders[slot] += 1
+        self.holders[slot] += 1
         bios.holds[bio] = work.OF_SLOT
         bios.place[bio] = slot
         writes_through = False
-        if bios.op[bio] == READ:
-            migrations.counts[work.READ_HITS] += 1
+        if bios.op[bio] == Op.READ:
+            self.counts[work.READ_HITS] += 1
             requests.pages_hit[bios.request[bio]] += 1
         else:
-            migrations.counts[work.WRITE_HITS] += 1
-            migrations.discards.clear(bios.offset[bio])
+            self.counts[work.WRITE_HITS] += 1
+            self.discards.clear(bios.offset[bio])
             # After an unclean stop blocks are dirty in this mode too.
-            writes_through = migrations.mode == WRITETHROUGH and smq.is_dirty[slot] == 0
+            writes_through = self.mode == DmMode.WRITETHROUGH and smq.is_dirty[slot] == 0
             if not writes_through and smq.is_dirty[slot] == 0:
                 smq.set_dirty(slot)
-                migrations.counts[work.DIRTY] += 1
+                self.counts[work.DIRTY] += 1
         if writes_through:
             bios.parts[bio] = 2
             self.send(now, bio, below)
@@ -262,7 +286,7 @@ class DmCache(NamedTuple):
             self.wait_as_fua(now, bio, below)
             return
         if writes_through:
-            migrations.account(bio)
+            work.account(self, bio)
         else:
             self.mark(bio)
         self.send_fast(now, bio, below)
@@ -270,72 +294,72 @@ class DmCache(NamedTuple):
     @method
     def miss(self, now, bio, block, item, requests, below):
         """Pass a miss to the policy, and send the bio to the origin."""
-        migrations, bios, smq = self.migrations, self.migrations.bios, self.migrations.smq
-        is_write = bios.op[bio] != READ
+        bios, smq = self.bios, self.smq
+        is_write = bios.op[bio] != Op.READ
         whole = is_write and bios.length[bio] == self.page_bytes
-        discarded = migrations.discards.has(bios.offset[bio])
-        fast = migrations.mode == WRITEBACK and (whole or discarded)
+        discarded = self.discards.has(bios.offset[bio])
+        fast = self.mode == DmMode.WRITEBACK and (whole or discarded)
         was_known = smq.hotspot.knows(block)
         answer = smq.miss(block, is_write, fast, item != NOTHING)
-        cell = migrations.cells.of(block)
+        cell = self.cells.of(block)
         if answer >= 0:
-            migrations.cells.item[cell] = answer
+            self.cells.item[cell] = answer
             if fast:
                 if not is_write:  # of discarded data
                     requests.pages_hit[bios.request[bio]] += 1
-                migrations.overwrite(now, answer, bio, below)
+                work.overwrite(self, now, answer, bio, below)
                 return
         if answer != NOT_HOT and not fast:
-            migrations.wake_migrator(now, below.events)
+            work.wake_migrator(self, now, below.events)
         if is_write:
-            migrations.counts[work.WRITE_MISSES] += 1
-            migrations.discards.clear(bios.offset[bio])
+            self.counts[work.WRITE_MISSES] += 1
+            self.discards.clear(bios.offset[bio])
         else:
-            migrations.counts[work.READ_MISSES] += 1
+            self.counts[work.READ_MISSES] += 1
             self.report_miss(bios.request[bio], was_known, answer, item, requests)
-        migrations.cells.holders[cell] += 1
+        self.cells.holders[cell] += 1
         bios.holds[bio] = work.OF_CELL
         bios.place[bio] = cell
         if bios.op[bio] & FUA != 0:
             self.wait_as_fua(now, bio, below)
             return
-        migrations.account(bio)
+        work.account(self, bio)
         self.mark(bio)
         self.send(now, bio, below)
 
     @method
     def report_miss(self, request, was_known, answer, item, requests):
         """Set the reason of a miss, unless another part of the request has set it."""
-        if requests.path[request] != HIT:
+        if requests.path[request] != Path.HIT:
             return
-        requests.path[request] = MISS
+        requests.path[request] = Path.MISS
         if item != NOTHING:
-            requests.reason[request] = IS_FILLING
+            requests.reason[request] = Reason.FILLING
         elif not was_known:
-            requests.reason[request] = COLD
+            requests.reason[request] = Reason.COLD
         elif answer == NOT_HOT or answer >= 0:
-            requests.reason[request] = COOL
+            requests.reason[request] = Reason.NOT_HOT
         else:
-            requests.reason[request] = IS_BUSY
+            requests.reason[request] = Reason.BUSY
 
     @method
     def mark(self, bio):
         """Mark a bio so that its end is a tick, if none is marked."""
-        if self.state[WANTS_TICK] == 1:
-            self.state[WANTS_TICK] = 0
-            self.migrations.bios.extra[bio] = work.MARKED
+        if self.state[work.WANTS_TICK] == 1:
+            self.state[work.WANTS_TICK] = 0
+            self.bios.extra[bio] = work.MARKED
 
     @method
     def send(self, now, bio, below):
         """Send a bio to the origin."""
-        bios = self.migrations.bios
+        bios = self.bios
         tag = bio << 2 | work.BIO
         below.slow.submit(now, tag, bios.op[bio], bios.offset[bio], bios.length[bio], below.events)
 
     @method
     def send_fast(self, now, bio, below):
         """Send a bio to the slot of its block."""
-        bios = self.migrations.bios
+        bios = self.bios
         at = bios.place[bio] * self.page_bytes + bios.offset[bio] % self.page_bytes
         tag = bio << 2 | work.BIO
         below.fast.submit(now, tag, bios.op[bio], at, bios.length[bio], below.events)
@@ -343,13 +367,13 @@ class DmCache(NamedTuple):
     @method
     def wait_for_commit(self, now, bio, below):
         """Make a bio wait until the metadata is durable."""
-        self.migrations.queues.append(work.WAITING_BIOS, bio, self.migrations.bios.following)
-        self.migrations.commit(now, below)
+        self.queues.append(work.WAITING_BIOS, bio, self.bios.following)
+        work.commit(self, now, below)
 
     @method
     def wait_as_fua(self, now, bio, below):
         """Make a FUA bio wait for a commit; it is not accounted yet."""
-        state = self.migrations.state
+        state = self.state
         if state[work.ACCOUNTED] == 0:
             state[work.IDLE_SINCE] = now // JIFFY_NS
         self.wait_for_commit(now, bio, below)
@@ -357,12 +381,12 @@ class DmCache(NamedTuple):
     @method
     def send_committed(self, now, bio, below):
         """Send a bio that has waited for a commit."""
-        bios = self.migrations.bios
-        self.migrations.account(bio)
-        if bios.op[bio] == FLUSH:
+        bios = self.bios
+        work.account(self, bio)
+        if bios.op[bio] == Op.FLUSH:
             bios.parts[bio] = 2
-            below.slow.submit(now, bio << 2 | work.BIO, FLUSH, 0, 0, below.events)
-            below.fast.submit(now, bio << 2 | work.BIO, FLUSH, 0, 0, below.events)
+            below.slow.submit(now, bio << 2 | work.BIO, Op.FLUSH, 0, 0, below.events)
+            below.fast.submit(now, bio << 2 | work.BIO, Op.FLUSH, 0, 0, below.events)
         elif bios.holds[bio] == work.OF_SLOT:
             self.send_fast(now, bio, below)
         else:
@@ -371,35 +395,35 @@ class DmCache(NamedTuple):
     @method
     def end(self, now, bio, below):
         """Process the end of a bio: a tick, the end of a promotion, the release of its lock."""
-        migrations, bios = self.migrations, self.migrations.bios
+        bios = self.bios
         if bios.extra[bio] == work.MARKED:
-            migrations.smq.tick(now)
-            self.state[WANTS_TICK] = 1
+            self.smq.tick(now)
+            self.state[work.WANTS_TICK] = 1
         if bios.item[bio] != NOTHING:
-            migrations.update(now, bios.item[bio], below)
+            work.update(self, now, bios.item[bio], below)
         self.let_go(now, bio, below)
         if bios.accounted[bio] == 1:
-            migrations.state[work.ACCOUNTED] -= bios.length[bio]
-            if migrations.state[work.ACCOUNTED] == 0:
-                migrations.state[work.IDLE_SINCE] = now // JIFFY_NS
+            self.state[work.ACCOUNTED] -= bios.length[bio]
+            if self.state[work.ACCOUNTED] == 0:
+                self.state[work.IDLE_SINCE] = now // JIFFY_NS
 
     @method
     def let_go(self, now, bio, below):
         """Release the lock of a block, and continue the item that waits for it."""
-        migrations, place = self.migrations, self.migrations.bios.place[bio]
-        holds = migrations.bios.holds[bio]
+        place = self.bios.place[bio]
+        holds = self.bios.holds[bio]
         if holds == work.OF_SLOT:
-            migrations.holders[place] -= 1
-            item = migrations.smq.item[place]
+            self.holders[place] -= 1
+            item = self.smq.item[place]
         elif holds == work.OF_CELL:
-            migrations.cells.holders[place] -= 1
-            item = migrations.cells.item[place]
-            migrations.cells.release_unused(place)
+            self.cells.holders[place] -= 1
+            item = self.cells.item[place]
+            self.cells.release_unused(place)
         else:
             return
         if item != NOTHING:
-            migrations.go_on(now, item, below)
-            migrations.copy_on(now, below)
+            work.go_on(self, now, item, below)
+            work.copy_on(self, now, below)
 
     # The clock.
 
@@ -407,25 +431,25 @@ class DmCache(NamedTuple):
     def wind(self, now, events):
         """Run the ticks that were skipped while the clock was off, and set the timer."""
         state = self.state
-        if state[IS_ARMED] == 1:
+        if state[work.IS_ARMED] == 1:
             return
-        while state[SINCE_NS] + state[WAKES] * WAKE_NS <= now:
-            self.migrations.smq.tick(state[SINCE_NS] + state[WAKES] * WAKE_NS)
-            state[WAKES] += 1
-        state[IS_ARMED] = 1
-        events.push(state[SINCE_NS] + state[WAKES] * WAKE_NS, CACHE, work.WAKER)
+        while state[work.SINCE_NS] + state[work.WAKES] * WAKE_NS <= now:
+            self.smq.tick(state[work.SINCE_NS] + state[work.WAKES] * WAKE_NS)
+            state[work.WAKES] += 1
+        state[work.IS_ARMED] = 1
+        events.push(state[work.SINCE_NS] + state[work.WAKES] * WAKE_NS, CACHE, work.WAKER)
 
     @method
     def woken(self, now, events):
         """Run the periodic tick of about a second; stop the clock if no work is left."""
-        state, migrations = self.state, self.migrations
-        migrations.smq.tick(now)
-        state[WAKES] += 1
-        is_busy = not (migrations.bios.are_none() and migrations.smq.work.is_empty())
-        if not is_busy and not migrations.can_write_back():
-            state[IS_ARMED] = 0
+        state = self.state
+        self.smq.tick(now)
+        state[work.WAKES] += 1
+        is_busy = not (self.bios.are_none() and self.smq.work.is_empty())
+        if not is_busy and not work.can_write_back(self):
+            state[work.IS_ARMED] = 0
             return
-        migrations.wake_migrator(now, events)
+        work.wake_migrator(self, now, events)
         events.push(now + WAKE_NS, CACHE, work.WAKER)
 
     # Bios.
@@ -433,17 +457,17 @@ class DmCache(NamedTuple):
     @method
     def take_deferred(self, now, requests, below):
         """Take one deferred bio, and schedule the next one at the same time."""
-        migrations, bios = self.migrations, self.migrations.bios
-        if migrations.queues.is_empty(work.DEFERRED):
-            migrations.state[work.DEFERRER_AWAKE] = 0
+        bios = self.bios
+        if self.queues.is_empty(work.DEFERRED):
+            self.state[work.DEFERRER_AWAKE] = 0
             return
-        bio = migrations.queues.pop(work.DEFERRED, bios.following)
-        if bios.op[bio] == DISCARD:
-            migrations.discards.set(bios.offset[bio], bios.length[bio])
+        bio = self.queues.pop(work.DEFERRED, bios.following)
+        if bios.op[bio] == Op.DISCARD:
+            self.discards.set(bios.offset[bio], bios.length[bio])
             self.send(now, bio, below)
         elif bios.extra[bio] == work.COMMITTED:
             self.send_committed(now, bio, below)
-        elif bios.op[bio] == FLUSH:
+        elif bios.op[bio] == Op.FLUSH:
             self.wait_for_commit(now, bio, below)
         else:
             self.map(now, bio, requests, below)
@@ -452,14 +476,14 @@ class DmCache(NamedTuple):
     @method
     def end_part(self, now, bio, requests, below):
         """Count a completed part; return the slot of a request that ends with it, or -1."""
-        bios = self.migrations.bios
+        bios = self.bios
         bios.parts[bio] -= 1
         if bios.parts[bio] > 0:
             return NOTHING
         self.end(now, bio, below)
         slot = bios.request[bio]
-        if bios.op[bio] == FLUSH and requests.op[slot] == WRITE and requests.length[slot] > 0:
+        if bios.op[bio] == Op.FLUSH and requests.op[slot] == Op.WRITE and requests.length[slot] > 0:
             self.cut(now, slot, requests, below)  # this was the flush before its write
-        bios.release(bio)
+        give_back(bios, bio)
         requests.pending[slot] -= 1
         return slot if requests.pending[slot] == 0 else NOTHING

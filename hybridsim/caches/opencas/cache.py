@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING
 from hybridsim.caches.opencas import ways
-from hybridsim.caches.opencas.jobs import EXCLUSIVE, HIGH, LOW, REQUESTS, SHARED, Jobs
+from hybridsim.caches.opencas.jobs import EXCLUSIVE, HIGH, LOW, REQUESTS, SHARED, Jobs, Threads
 from hybridsim.caches.opencas.lines import (
     DIRTY,
     EVICTIONS,
@@ -25,13 +24,26 @@ from hybridsim.caches.opencas.lines import (
 )
 from hybridsim.caches.opencas.policies import Nhit, SequentialCutoff
 from hybridsim.caches.opencas.transfers import (
+    BACKFILLS,
+    IDLE,
+    IS_BLOCKED,
     LAST_IO_NS,
     PAGE_BYTES,
     ROOM_LINES,
-    Transfers,
+    clean,
+    clean_on,
+    end_batch,
+    flush,
     lines_per_page,
+    make_room,
+    metadata,
+    overlay,
+    places,
+    range_to_origin,
+    run_cleaner,
+    write_from,
 )
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Ints, filled
 from hybridsim.foundation.cache_parameters import OpenCasParameters
 from hybridsim.foundation.codes import (
     FUA,
@@ -47,20 +59,9 @@ from hybridsim.foundation.codes import (
 )
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
-
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
-WA, PT, WI = int(CasMode.WA), int(CasMode.PT), int(CasMode.WI)
-WB, WO = int(CasMode.WB), int(CasMode.WO)
-NHIT, NEVER, ALWAYS = int(Promotion.NHIT), int(Cutoff.NEVER), int(Cutoff.ALWAYS)
-HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
-NONE, NOT_HOT, BUSY = int(Reason.NONE), int(Reason.NOT_HOT), int(Reason.BUSY)
-SEQUENTIAL, NO_CACHE = int(Reason.SEQUENTIAL), int(Reason.NO_CACHE)
+from hybridsim.jit.lists import NOTHING, give_back
 
 SECTOR_BYTES = 512
-
-WRITTEN, FLUSHED, DISCARDED = int(Reason.WRITE), int(Reason.FLUSH), int(Reason.DISCARD)
-
-BACKFILLS, IS_BLOCKED = range(2)
 
 
 def metadata_bytes(lines: int, line_bytes: int) -> int:
@@ -79,8 +80,12 @@ class OpenCas(NamedTuple):
     nhit: Nhit
     backfills_max: int  # misses being written to the cache; beyond it READs bypass
     backfills_resume: int  # until they are fewer than this
-    transfers: Transfers
-    state: Ints  # [BACKFILLS under way, IS_BLOCKED]
+    lines: Lines
+    threads: Threads
+    lines_per_page: int
+    counts: Ints  # COUNTERS
+    bytes_moved: Ints  # BYTES
+    state: Ints  # [LAST_IO_NS ... PIECES, BACKFILLS under way, IS_BLOCKED]
 
     @classmethod
     def new(cls, parameters: OpenCasParameters, origin_bytes: int, room: int = 256) -> OpenCas:
@@ -90,22 +95,19 @@ class OpenCas(NamedTuple):
         held = Lines.new(p.lines, p.line_bytes, origin_bytes, dirt, Jobs.new(p.lines, room))
         counted = 2 * p.lines if p.promotion == Promotion.NHIT else 1
         cutoff = (int(p.sequential_cutoff_policy), p.sequential_cutoff_bytes, p.margin_lines)
-        return cls(
-            p.line_bytes,
-            int(p.mode),
-            int(p.promotion),
-            SequentialCutoff.new(*cutoff),
-            Nhit.new(p.insertion_threshold, p.trigger_threshold_lines, counted),
-            p.backfills_max,
-            p.backfills_resume,
-            Transfers.new(held, p.queues),
-            np.zeros(2, np.int64),
+        return filled(
+            cls,
+            len(ways.COUNTERS),
+            p,
+            page_bytes=p.line_bytes,
+            cutoff=SequentialCutoff.new(*cutoff),
+            nhit=Nhit.new(p.insertion_threshold, p.trigger_threshold_lines, counted),
+            lines=held,
+            threads=Threads.new(p.queues),
+            lines_per_page=lines_per_page(p.line_bytes),
+            bytes_moved=np.zeros(len(ways.BYTES), np.int64),
+            state=np.array(IDLE),
         )
-
-    @property
-    def lines(self) -> Lines:
-        """The lines of the cache."""
-        return self.transfers.lines
 
     def size(self) -> int:
         """Return the number of jobs there is room for."""
@@ -119,20 +121,19 @@ class OpenCas(NamedTuple):
             parts += runs * (parts + ROOM_LINES)
             if self.lines.dirt.policy != Cleaning.NOP:
                 parts += runs * self.lines.dirt.flush_max_buffers
-        return parts + 3 + int(self.transfers.threads.number)
+        return parts + 3 + int(self.threads.number)
 
     def grown(self, room: int) -> OpenCas:
         """Return the same cache with room for `room` jobs."""
-        lines = self.lines._replace(jobs=self.lines.jobs.grown(room))
-        return self._replace(transfers=self.transfers._replace(lines=lines))
+        return self._replace(lines=self.lines._replace(jobs=self.lines.jobs.grown(room)))
 
     def totals(self) -> dict[str, int]:
         """Return the counters so far by name, as `casadm --stats` prints them."""
-        lines, transfers = self.lines, self.transfers
-        counts = dict(zip(ways.COUNTERS, transfers.counts.tolist(), strict=True))
+        lines = self.lines
+        counts = dict(zip(ways.COUNTERS, self.counts.tolist(), strict=True))
         moved = {
             name: number // PAGE_BYTES
-            for name, number in zip(ways.BYTES, transfers.bytes_moved.tolist(), strict=True)
+            for name, number in zip(ways.BYTES, self.bytes_moved.tolist(), strict=True)
         }
         serviced = counts["read_total"] + counts["write_total"]
         passed = counts["pass_through_reads"] + counts["pass_through_writes"]
@@ -178,11 +179,14 @@ class OpenCas(NamedTuple):
             lines = old.recovered(now_ns, old.dirt.emptied(), jobs)
         else:
             lines = old.restarted(old.dirt.restarted(), jobs)
+        state = np.array(IDLE)
+        state[LAST_IO_NS] = now_ns
         return self._replace(
             cutoff=self.cutoff.forgotten(),
             nhit=self.nhit.forgotten(),
-            transfers=self.transfers.restarted(now_ns, lines),
-            state=np.zeros(2, np.int64),
+            lines=lines,
+            threads=Threads.new(self.threads.number),
+            state=state,
         )
 
     def resume(self, now_ns: int, below: Any) -> None:
@@ -192,40 +196,39 @@ class OpenCas(NamedTuple):
     @method
     def room(self):
         """Return how many more parts can be made."""
-        return self.transfers.lines.jobs.room()
+        return self.lines.jobs.room()
 
     @method
     def submit(self, now, slot, requests, below):
         """Take a request from the host."""
-        transfers = self.transfers
-        jobs = transfers.lines.jobs
+        jobs = self.lines.jobs
         op = requests.op[slot]
         offset = requests.offset[slot]
         length = requests.length[slot]
         job = jobs.take(slot, ways.INSERT)
-        jobs.thread[job] = transfers.threads.next(REQUESTS)
-        requests.path[slot] = BYPASS
-        if op == FLUSH or length == 0:
-            requests.reason[slot] = FLUSHED
+        jobs.thread[job] = self.threads.next(REQUESTS)
+        requests.path[slot] = Path.BYPASS
+        if op == Op.FLUSH or length == 0:
+            requests.reason[slot] = Reason.FLUSH
             jobs.way[job] = ways.FLUSHING
             jobs.step[job] = ways.ENDS
             self.flush(now, job, below)
             return
-        if op == DISCARD:
-            requests.reason[slot] = DISCARDED
+        if op == Op.DISCARD:
+            requests.reason[slot] = Reason.DISCARD
             jobs.way[job] = ways.DISCARDING
             jobs.step[job] = ways.IS_DISCARDED
             jobs.pending[job] = 1
-            below.slow.submit(now, job, DISCARD, offset, length, below.events)
+            below.slow.submit(now, job, Op.DISCARD, offset, length, below.events)
             return
-        self.transfers.state[LAST_IO_NS] = now
+        self.state[LAST_IO_NS] = now
         end = (offset + length + SECTOR_BYTES - 1) >> SECTOR_SHIFT << SECTOR_SHIFT
         offset = offset >> SECTOR_SHIFT << SECTOR_SHIFT
         jobs.offset[job], jobs.length[job] = offset, end - offset
         requests.pages[slot] = (end - 1) // self.page_bytes - offset // self.page_bytes + 1
-        requests.reason[slot] = WRITTEN
-        jobs.op[job] = op | (requests.flags[slot] & FUA) if op == WRITE else op
-        if op == WRITE and requests.flags[slot] & PREFLUSH != 0:
+        requests.reason[slot] = Reason.WRITE
+        jobs.op[job] = op | (requests.flags[slot] & FUA) if op == Op.WRITE else op
+        if op == Op.WRITE and requests.flags[slot] & PREFLUSH != 0:
             jobs.step[job] = ways.ROUTES
             self.flush(now, job, below)
         else:
@@ -234,10 +237,9 @@ class OpenCas(NamedTuple):
     @method
     def flush(self, now, job, below):
         """Flush both tiers for a job, once the thread of its queue has time."""
-        transfers = self.transfers
-        jobs, threads = transfers.lines.jobs, transfers.threads
+        jobs, threads = self.lines.jobs, self.threads
         if not threads.defers(jobs, job, ways.STARTS, LOW):
-            transfers.flush(now, job, below)
+            flush(self, now, job, below)
 
     # The start of a request (DESIGN.md 2.13.1).
 
@@ -245,8 +247,7 @@ class OpenCas(NamedTuple):
     def start(self, now, job, requests, below):
         """Choose the way of a request, and start it, or let it wait for the thread of its queue."""
         self.route(job, requests)
-        transfers = self.transfers
-        jobs, threads = transfers.lines.jobs, transfers.threads
+        jobs, threads = self.lines.jobs, self.threads
         is_busy = threads.is_busy(jobs.thread[job])
         if not is_busy or self.is_fast(job) or not threads.defers(jobs, job, ways.BEGINS, LOW):
             self.begin(now, job, requests, below)
@@ -260,29 +261,29 @@ class OpenCas(NamedTuple):
     @method
     def proceed(self, now, job, requests, below):
         """Process a job, restarting it as often as needed, until it waits for something."""
-        jobs = self.transfers.lines.jobs
+        jobs = self.lines.jobs
         while jobs.waits[job] == 0 and not self.go(now, job, requests, below):
             self.ask_for_lines(now, job, requests, below)
 
     @method
     def route(self, job, requests):
         """Choose the way of a job."""
-        lines = self.transfers.lines
+        lines = self.lines
         jobs = lines.jobs
-        is_read = jobs.op[job] == READ
+        is_read = jobs.op[job] == Op.READ
         pages = requests.pages[jobs.request[job]]
-        if pages > lines.capacity or self.mode == PT:
-            self.bypass(job, BYPASS, NO_CACHE, requests)
+        if pages > lines.capacity or self.mode == CasMode.PT:
+            self.bypass(job, Path.BYPASS, Reason.NO_CACHE, requests)
         elif self.cuts_off(job, pages):
             jobs.is_cut[job] = 1
-            self.bypass(job, BYPASS, SEQUENTIAL, requests)
-        elif is_read and self.mode == WO:
+            self.bypass(job, Path.BYPASS, Reason.SEQUENTIAL, requests)
+        elif is_read and self.mode == CasMode.WO:
             jobs.way[job] = ways.OVERLAY
         elif is_read and self.state[IS_BLOCKED] == 1:
-            self.bypass(job, MISS, BUSY, requests)
-        elif not is_read and self.mode == WA:
+            self.bypass(job, Path.MISS, Reason.BUSY, requests)
+        elif not is_read and self.mode == CasMode.WA:
             jobs.way[job] = ways.UPDATE
-        elif not is_read and self.mode == WI:
+        elif not is_read and self.mode == CasMode.WI:
             jobs.way[job] = ways.INVALIDATE
         else:
             jobs.way[job] = ways.INSERT
@@ -290,19 +291,19 @@ class OpenCas(NamedTuple):
     @method
     def cuts_off(self, job, pages):
         """Record a request's place; return whether it belongs to a stream to be cut off."""
-        cutoff, lines = self.cutoff, self.transfers.lines
-        if cutoff.policy == NEVER:
+        cutoff, lines = self.cutoff, self.lines
+        if cutoff.policy == Cutoff.NEVER:
             return False
-        op = 0 if lines.jobs.op[job] == READ else 1
+        op = 0 if lines.jobs.op[job] == Op.READ else 1
         is_long = cutoff.is_long(op, lines.jobs.offset[job], lines.jobs.length[job])
         is_full = lines.state[FREE] <= cutoff.margin_lines + pages
-        return is_long and (is_full or cutoff.policy == ALWAYS)
+        return is_long and (is_full or cutoff.policy == Cutoff.ALWAYS)
 
     @method
     def bypass(self, job, path, reason, requests):
         """Make a job bypass the cache; set the reason of a READ."""
-        jobs = self.transfers.lines.jobs
-        if jobs.op[job] == READ:
+        jobs = self.lines.jobs
+        if jobs.op[job] == Op.READ:
             jobs.way[job] = ways.PASS
             requests.path[jobs.request[job]] = path
             requests.reason[jobs.request[job]] = reason
@@ -315,10 +316,10 @@ class OpenCas(NamedTuple):
 
         In write-back and write-only a READ of valid sectors and a WRITE to lines that are there.
         """
-        lines = self.transfers.lines
+        lines = self.lines
         jobs = lines.jobs
         is_here = jobs.way[job] == ways.INSERT or jobs.way[job] == ways.OVERLAY
-        if not is_here or (self.mode != WB and self.mode != WO):
+        if not is_here or (self.mode != CasMode.WB and self.mode != CasMode.WO):
             return False
         offset = jobs.offset[job]
         end = offset + jobs.length[job]
@@ -327,14 +328,14 @@ class OpenCas(NamedTuple):
             if line == NOTHING:
                 return False
             start, stop = lines.sectors_of(job, core_line)
-            if jobs.op[job] == READ and not lines.valid.has_all(line, start, stop):
+            if jobs.op[job] == Op.READ and not lines.valid.has_all(line, start, stop):
                 return False
         return True
 
     @method
     def ask_for_lines(self, now, job, requests, below):
         """Look up the core lines of a job, allocate lines if needed, and lock them."""
-        lines = self.transfers.lines
+        lines = self.lines
         jobs = lines.jobs
         offset = jobs.offset[job]
         end = offset + jobs.length[job]
@@ -351,7 +352,7 @@ class OpenCas(NamedTuple):
             start, stop = lines.sectors_of(job, core_line)
             is_hit = is_hit and lines.valid.has_all(line, start, stop)
             is_dirty = is_dirty and lines.dirty.has_all(line, start, stop)
-        is_read = jobs.op[job] == READ
+        is_read = jobs.op[job] == Op.READ
         if is_read and is_dirty and jobs.is_cut[job] == 1:
             jobs.way[job] = ways.INSERT
         elif jobs.way[job] == ways.UPDATE:
@@ -365,22 +366,22 @@ class OpenCas(NamedTuple):
     @method
     def find_lines(self, now, job, missing, requests, below):
         """Allocate lines for the core lines that have none, or make the job bypass the cache."""
-        lines = self.transfers.lines
+        lines = self.lines
         is_new = missing == requests.pages[lines.jobs.request[job]]
         if is_new and self.is_refused(job):
-            self.bypass(job, MISS, NOT_HOT, requests)
+            self.bypass(job, Path.MISS, Reason.NOT_HOT, requests)
         elif self.take_lines(job):
             self.hold_lines(job)
         else:
-            self.transfers.make_room(now, lines.jobs.thread[job], below)
-            self.bypass(job, MISS, BUSY, requests)
+            make_room(self, now, lines.jobs.thread[job], below)
+            self.bypass(job, Path.MISS, Reason.BUSY, requests)
 
     @method
     def is_refused(self, job):
         """Return whether promotion refuses a job because of too few misses."""
-        lines = self.transfers.lines
+        lines = self.lines
         if (
-            self.promotion != NHIT
+            self.promotion != Promotion.NHIT
             or lines.capacity - lines.state[FREE] < self.nhit.trigger_threshold_lines
         ):
             return False
@@ -396,7 +397,7 @@ class OpenCas(NamedTuple):
     @method
     def take_lines(self, job):
         """Allocate lines for core lines that have none; return whether there are enough."""
-        lines = self.transfers.lines
+        lines = self.lines
         needs = lines.jobs.needs
         need = lines.jobs.first_need[job]
         first = needs.core_line[need]
@@ -418,7 +419,7 @@ class OpenCas(NamedTuple):
     @method
     def give_lines(self, job):
         """Free the lines that were allocated for a job."""
-        lines = self.transfers.lines
+        lines = self.lines
         needs = lines.jobs.needs
         need = lines.jobs.first_need[job]
         while need != NOTHING:
@@ -430,14 +431,14 @@ class OpenCas(NamedTuple):
     @method
     def hold_lines(self, job):
         """Assign the lines allocated for a job to their core lines."""
-        lines = self.transfers.lines
+        lines = self.lines
         needs = lines.jobs.needs
         need = lines.jobs.first_need[job]
         while need != NOTHING:
             if needs.is_there[need] == 0:
                 lines.hold(needs.line[need], needs.core_line[need])
                 needs.is_there[need] = 1
-            if self.promotion == NHIT:
+            if self.promotion == Promotion.NHIT:
                 self.nhit.forget(needs.core_line[need])
             need = needs.following[need]
 
@@ -446,30 +447,30 @@ class OpenCas(NamedTuple):
     @method
     def go(self, now, job, requests, below):
         """Process a job that has all its locks; return False if it must restart."""
-        jobs = self.transfers.lines.jobs
+        jobs = self.lines.jobs
         is_there, is_hit, some = self.look_again(job)
         way = jobs.way[job]
-        is_read = jobs.op[job] == READ
+        is_read = jobs.op[job] == Op.READ
         if way == ways.INSERT:
             shared_miss = is_read and not is_hit and jobs.lock[job] == SHARED
             if shared_miss or not is_there:
                 jobs.give_back(now, job, below.events)
                 jobs.is_cut[job] = 0
-                self.bypass(job, MISS, BUSY, requests)
+                self.bypass(job, Path.MISS, Reason.BUSY, requests)
                 return False
         if is_read and (way == ways.PASS or (way == ways.INSERT and not is_hit)):
-            if self.transfers.clean(now, job, below):
+            if clean(self, now, job, below):
                 return True
         self.count_request(job, is_hit, some)
         if not is_read:
             self.write(now, job, below)
         elif is_hit and way != ways.PASS:
             slot = jobs.request[job]
-            requests.path[slot] = HIT
-            requests.reason[slot] = NONE
+            requests.path[slot] = Path.HIT
+            requests.reason[slot] = Reason.NONE
             requests.pages_hit[slot] = requests.pages[slot]
             jobs.step[job] = ways.ENDS
-            self.transfers.places(now, job, READ, False, below)
+            places(self, now, job, Op.READ, False, below)
         else:
             self.read_missing(now, job, requests, below)
         return True
@@ -477,7 +478,7 @@ class OpenCas(NamedTuple):
     @method
     def look_again(self, job):
         """Return whether a job has all its lines, whether all sectors are valid, and any is."""
-        lines = self.transfers.lines
+        lines = self.lines
         needs = lines.jobs.needs
         is_there, is_hit, some = True, True, False
         need = lines.jobs.first_need[job]
@@ -497,8 +498,7 @@ class OpenCas(NamedTuple):
     @method
     def read_missing(self, now, job, requests, below):
         """Read from the core."""
-        transfers = self.transfers
-        jobs = transfers.lines.jobs
+        jobs = self.lines.jobs
         if jobs.way[job] == ways.PASS:
             jobs.step[job] = ways.ENDS
         else:
@@ -510,16 +510,16 @@ class OpenCas(NamedTuple):
             self.state[BACKFILLS] += 1
             if self.state[BACKFILLS] > self.backfills_max:
                 self.state[IS_BLOCKED] = 1
-        transfers.range_to_origin(now, job, READ, below)
+        range_to_origin(self, now, job, Op.READ, below)
 
     @method
     def set_reason(self, job, requests):
         """Set why a READ is a miss, and, if it is overlaid, how much of it is in the cache."""
-        lines = self.transfers.lines
+        lines = self.lines
         needs = lines.jobs.needs
         slot = lines.jobs.request[job]
-        requests.path[slot] = MISS
-        reason = NONE
+        requests.path[slot] = Path.MISS
+        reason = Reason.NONE
         need = lines.jobs.first_need[job]
         while need != NOTHING:
             core_line = needs.core_line[need]
@@ -527,7 +527,7 @@ class OpenCas(NamedTuple):
             start, stop = lines.sectors_of(job, core_line)
             if line != NOTHING and lines.valid.has_all(line, start, stop):
                 requests.pages_hit[slot] += lines.jobs.way[job] == ways.OVERLAY
-            elif reason == NONE:
+            elif reason == Reason.NONE:
                 reason = lines.why_missing(line, core_line)
             need = needs.following[need]
         requests.reason[slot] = reason
@@ -535,7 +535,7 @@ class OpenCas(NamedTuple):
     @method
     def make_valid(self, job):
         """Make all sectors of a job valid; mark the lines in which they were, for a backfill."""
-        lines = self.transfers.lines
+        lines = self.lines
         needs = lines.jobs.needs
         need = lines.jobs.first_need[job]
         while need != NOTHING:
@@ -548,28 +548,26 @@ class OpenCas(NamedTuple):
     @method
     def write(self, now, job, below):
         """Write to cache, core or both."""
-        transfers = self.transfers
-        jobs = transfers.lines.jobs
+        jobs = self.lines.jobs
         op = jobs.op[job]
         if jobs.way[job] == ways.INVALIDATE:
             jobs.step[job] = ways.IS_OVERWRITTEN
-            transfers.range_to_origin(now, job, op, below)
+            range_to_origin(self, now, job, op, below)
             return
         self.make_valid(job)
-        transfers.places(now, job, op, False, below)
-        if self.mode == WB or self.mode == WO:
+        places(self, now, job, op, False, below)
+        if self.mode == CasMode.WB or self.mode == CasMode.WO:
             jobs.step[job] = ways.IS_WRITTEN_BACK
         else:
             jobs.step[job] = ways.ENDS
-            transfers.range_to_origin(now, job, op, below)
+            range_to_origin(self, now, job, op, below)
 
     @method
     def count_request(self, job, is_hit, some):
         """Count a request as casadm does; `some`: some of its sectors are valid."""
-        transfers = self.transfers
-        jobs, counts = transfers.lines.jobs, transfers.counts
-        write = 0 if jobs.op[job] == READ else 1
-        transfers.bytes_moved[ways.OF_EXPORTED + write] += jobs.length[job]
+        jobs, counts = self.lines.jobs, self.counts
+        write = 0 if jobs.op[job] == Op.READ else 1
+        self.bytes_moved[ways.OF_EXPORTED + write] += jobs.length[job]
         way = jobs.way[job]
         if way == ways.PASS or way == ways.INVALIDATE:
             counts[ways.PASS_THROUGH + write] += 1
@@ -587,7 +585,7 @@ class OpenCas(NamedTuple):
     @method
     def complete(self, now, tag, requests, below):
         """Take a tier's completion; return the slot of a request that is complete, or -1."""
-        jobs = self.transfers.lines.jobs
+        jobs = self.lines.jobs
         jobs.pending[tag] -= 1
         if jobs.pending[tag] > 0:
             return NOTHING
@@ -596,8 +594,7 @@ class OpenCas(NamedTuple):
     @method
     def parts_done(self, now, job, requests, below):
         """Take the next step of a job, or let it wait for the thread of its queue."""
-        transfers = self.transfers
-        jobs, threads = transfers.lines.jobs, transfers.threads
+        jobs, threads = self.lines.jobs, self.threads
         if jobs.step[job] >= ways.BY_THREAD and threads.defers(jobs, job, ways.GOES_ON, HIGH):
             return NOTHING
         return self.go_on(now, job, requests, below)
@@ -605,7 +602,7 @@ class OpenCas(NamedTuple):
     @method
     def go_on(self, now, job, requests, below):
         """Take the next step of a job; return the slot of a request that is complete, or -1."""
-        jobs = self.transfers.lines.jobs
+        jobs = self.lines.jobs
         step = jobs.step[job]
         if step == ways.ENDS or step == ways.IS_NOTED:
             return self.end(now, job, below.events)
@@ -623,9 +620,9 @@ class OpenCas(NamedTuple):
             self.start(now, job, requests, below)
             return NOTHING
         if step >= ways.CLEAN_READ:
-            if self.transfers.clean_on(now, job, below):
+            if clean_on(self, now, job, below):
                 if jobs.way[job] == ways.MAKE_ROOM or jobs.way[job] == ways.CLEAN:
-                    self.transfers.end_batch(now, job, below)
+                    end_batch(self, now, job, below)
                 else:
                     self.proceed(now, job, requests, below)
             return NOTHING
@@ -636,7 +633,7 @@ class OpenCas(NamedTuple):
         elif step == ways.IS_OVERWRITTEN:
             self.overwritten(now, job, below)
         elif step == ways.OVERLAYS:
-            self.transfers.overlay(now, job, below)
+            overlay(self, now, job, below)
         elif step == ways.IS_DISCARDED:
             slot = jobs.request[job]
             self.discard(requests.offset[slot], requests.length[slot])
@@ -647,15 +644,15 @@ class OpenCas(NamedTuple):
     @method
     def end(self, now, job, events):
         """Release a job and its locks; return the slot of its request."""
-        jobs = self.transfers.lines.jobs
+        jobs = self.lines.jobs
         jobs.give_back(now, job, events)
-        jobs.release(job)
+        give_back(jobs, job)
         return jobs.request[job]
 
     @method
     def written_back(self, now, job, below):
         """Mark the written sectors as dirty."""
-        lines = self.transfers.lines
+        lines = self.lines
         needs = lines.jobs.needs
         need = lines.jobs.first_need[job]
         while need != NOTHING:
@@ -664,12 +661,12 @@ class OpenCas(NamedTuple):
             needs.is_marked[need] = not lines.dirty.has_all(line, start, end)
             lines.make_dirty(now, line, start, end, below.events)
             need = needs.following[need]
-        self.transfers.metadata(now, job, lines.jobs.op[job], below)
+        metadata(self, now, job, lines.jobs.op[job], below)
 
     @method
     def overwritten(self, now, job, below):
         """Invalidate the sectors that were written to the core."""
-        lines = self.transfers.lines
+        lines = self.lines
         needs = lines.jobs.needs
         need = lines.jobs.first_need[job]
         while need != NOTHING:
@@ -680,12 +677,12 @@ class OpenCas(NamedTuple):
                 needs.is_marked[need] = lines.dirty.has_any(line, start, end)
                 lines.invalidate(line, start, end)
             need = needs.following[need]
-        self.transfers.metadata(now, job, lines.jobs.op[job], below)
+        metadata(self, now, job, lines.jobs.op[job], below)
 
     @method
     def discard(self, offset, length):
         """Drop the sectors that lie completely in a range, except in lines in use."""
-        lines = self.transfers.lines
+        lines = self.lines
         end = (offset + length) >> SECTOR_SHIFT << SECTOR_SHIFT
         offset = (offset + SECTOR_BYTES - 1) >> SECTOR_SHIFT << SECTOR_SHIFT
         first = offset // self.page_bytes
@@ -706,7 +703,7 @@ class OpenCas(NamedTuple):
     @method
     def discard_line(self, line, core_line, offset, end):
         """Drop sectors of one line, unless it is in use."""
-        lines = self.transfers.lines
+        lines = self.lines
         if not lines.jobs.is_in_use(line):
             start, stop = lines.sectors(core_line, offset, end)
             lines.invalidate(line, start, stop)
@@ -716,19 +713,17 @@ class OpenCas(NamedTuple):
         """Write the data of a completed read to the cache."""
         job = requests.promoted[slot]
         if job != NOTHING:
-            transfers = self.transfers
-            jobs, threads = transfers.lines.jobs, transfers.threads
+            jobs, threads = self.lines.jobs, self.threads
             jobs.step[job] = ways.IS_BACKFILLED
             if not threads.defers(jobs, job, ways.STORES, HIGH):
-                transfers.places(now, job, WRITE, True, below)
+                places(self, now, job, Op.WRITE, True, below)
 
     @method
     def wake(self, now, number, requests, below):
         """Run an event of the cache; return the slot of a request that is complete, or -1."""
-        transfers = self.transfers
-        jobs, threads = transfers.lines.jobs, transfers.threads
+        jobs, threads = self.lines.jobs, self.threads
         if number == ways.CLEANER:
-            self.transfers.run_cleaner(now, below)
+            run_cleaner(self, now, below)
             return NOTHING
         if number == ways.LET_IN:
             return self.wake_thread(now, requests, below)
@@ -754,16 +749,15 @@ class OpenCas(NamedTuple):
     @method
     def carry_out(self, now, job, requests, below):
         """Do for a job what waited for the thread."""
-        transfers = self.transfers
-        todo = transfers.lines.jobs.todo[job]
+        todo = self.lines.jobs.todo[job]
         if todo == ways.STARTS:
-            transfers.flush(now, job, below)
+            flush(self, now, job, below)
         elif todo == ways.BEGINS:
             self.begin(now, job, requests, below)
         elif todo == ways.PROCEEDS:
             self.proceed(now, job, requests, below)
         elif todo == ways.STORES:
-            transfers.places(now, job, WRITE, True, below)
+            places(self, now, job, Op.WRITE, True, below)
         else:
             return self.go_on(now, job, requests, below)
         return NOTHING
@@ -771,13 +765,12 @@ class OpenCas(NamedTuple):
     @method
     def wake_thread(self, now, requests, below):
         """Go on with the thread that has slept for longest: its request was let in."""
-        transfers = self.transfers
-        jobs, threads = transfers.lines.jobs, transfers.threads
+        jobs, threads = self.lines.jobs, self.threads
         thread = threads.wake_first()
         job, slot = threads.job[thread], NOTHING
         if job != NOTHING:
             jobs.pending[job] -= 1
-            transfers.write_from(now, job, threads.need[thread], threads.sector[thread], below)
+            write_from(self, now, job, threads.need[thread], threads.sector[thread], below)
             if jobs.pending[job] == 0:
                 slot = self.parts_done(now, job, requests, below)
         threads.call(now, thread, below.events)

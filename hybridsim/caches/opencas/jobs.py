@@ -9,20 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, Fifos, give_back, taken
 from hybridsim.caches.opencas import ways
-from hybridsim.foundation.arrays import (
-    Bytes,
-    Int32s,
-    Ints,
-    columns_of,
-    free_list,
-    grown_pool,
-    pool_of,
-    with_room,
-)
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled, grown_pool, pool_of
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.lists import NOTHING, Fifos, give_back, taken
 
 SHARED, EXCLUSIVE = 0, 1
 LOCKED = -1  # value of `owners` for a line that is locked exclusively
@@ -44,7 +35,7 @@ class Needs(NamedTuple):
     @method
     def take(self, job, core_line, line):
         """Allocate a need."""
-        need = taken(self.free, self.following)
+        need = taken(self)
         self.core_line[need] = core_line
         self.line[need] = line
         self.job[need] = job
@@ -85,23 +76,21 @@ class Jobs(NamedTuple):
     @classmethod
     def new(cls, lines: int, capacity: int) -> Jobs:
         """Return room for `capacity` jobs and needs, with no line locked."""
-        return cls._make(
-            (
-                pool_of(Needs, capacity),
-                np.zeros(lines, np.int32),
-                *(np.full(lines, NOTHING, np.int32) for _ in range(2)),
-                Fifos.new(),
-                np.zeros(1, np.int64),
-                *columns_of(cls, capacity, cls._fields[6:-2]),
-                free_list(capacity),
-                np.array([0, capacity]),
-            )
+        return pool_of(
+            cls,
+            capacity,
+            needs=pool_of(Needs, capacity),
+            owners=np.zeros(lines, np.int32),
+            waiting=np.full(lines, NOTHING, np.int32),
+            last_waiting=np.full(lines, NOTHING, np.int32),
+            queue=Fifos.new(),
+            is_awake=np.zeros(1, np.int64),
         )
 
     def grown(self, capacity: int) -> Jobs:
         """Return the same with room for `capacity` jobs and needs."""
         larger = self._replace(needs=grown_pool(self.needs, capacity))
-        return with_room(larger, capacity, self._fields[6:-2], "following")
+        return grown_pool(larger, capacity, self._fields[6:-2])
 
     def size(self) -> int:
         """Return the number of jobs there is room for."""
@@ -115,7 +104,7 @@ class Jobs(NamedTuple):
     @method
     def take(self, request, way):
         """Allocate a job."""
-        job = taken(self.free, self.following)
+        job = taken(self)
         self.request[job] = request
         self.way[job] = way
         self.pending[job] = 0
@@ -126,11 +115,6 @@ class Jobs(NamedTuple):
         self.first_need[job] = NOTHING
         self.last_need[job] = NOTHING
         return job
-
-    @method
-    def release(self, job):
-        """Free a job without needs."""
-        give_back(self.free, self.following, job)
 
     @method
     def add_need(self, job, core_line, line):
@@ -237,7 +221,7 @@ class Jobs(NamedTuple):
                 if self.waiting[line] != NOTHING:
                     self.grant_locks(now, line, events)
             following = needs.following[need]
-            give_back(needs.free, needs.following, need)
+            give_back(needs, need)
             need = following
         self.first_need[job] = NOTHING
         self.last_need[job] = NOTHING
@@ -287,9 +271,8 @@ class Threads(NamedTuple):
     @classmethod
     def new(cls, number: int) -> Threads:
         """Return threads that have nothing to do."""
-        sleeps, called, job, need, sector, order = np.zeros((6, number), np.int64)
         state, waiting = np.zeros(5, np.int64), Fifos.new(2 * number)
-        return cls(number, waiting, sleeps, called, job, need, sector, order, state)
+        return filled(cls, number, number=number, waiting=waiting, state=state)
 
     @method
     def next(self, what):

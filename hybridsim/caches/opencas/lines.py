@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, Chains, Fifos, Table
 from hybridsim.caches.opencas import ways
 from hybridsim.caches.opencas.jobs import Jobs
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled
 from hybridsim.foundation.cache_parameters import OpenCasParameters
 from hybridsim.foundation.codes import Cleaning, Reason
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE, Events
 from hybridsim.jit.jiffies import expiry_ns
+from hybridsim.jit.lists import NOTHING, Chains, Fifos, Table
 
 WORD_BITS, WORD_SHIFT = 32, 5
 BYTE = 255
@@ -225,7 +225,6 @@ SECOND_NS = 1_000_000_000
 CHUNK_BYTES = 100 * 2**20
 BUCKETS = 10
 ASLEEP = (0, 0, NOTHING, 0, -1, 0)  # the state of a cleaner without dirty lines
-NOP, ALRU, ACP = int(Cleaning.NOP), int(Cleaning.ALRU), int(Cleaning.ACP)
 DIRTY, IS_AWAKE, CHUNK, NEXT, FIRST_PLACE, LAST_PLACE = range(6)
 
 
@@ -252,26 +251,19 @@ class Dirt(NamedTuple):
     @classmethod
     def new(cls, parameters: OpenCasParameters, origin_bytes: int) -> Dirt:
         """Return no dirty lines."""
-        policy, line_bytes = int(parameters.cleaning), parameters.line_bytes
-        aged = parameters.lines if policy == ALRU else 1
-        mapped = origin_bytes if policy == ACP else 1
-        chunks = -(-mapped // CHUNK_BYTES)
-        return cls(
-            policy,
-            parameters.wake_up_ns,
-            parameters.staleness_time_ns,
-            parameters.activity_threshold_ns,
-            parameters.flush_max_buffers,
-            parameters.stats_interval_ns,
-            parameters.stats_start_ns,
-            CHUNK_BYTES // line_bytes,
-            np.zeros(aged, np.int64),
-            Chains.new(aged),
-            np.zeros(chunks, np.int32),
-            np.zeros(chunks, np.int32),
-            np.zeros(chunks, np.int64),
-            Marks.new(-(-mapped // line_bytes)),
-            np.array(ASLEEP, np.int64),
+        p, policy = parameters, int(parameters.cleaning)
+        aged = p.lines if policy == Cleaning.ALRU else 1
+        mapped = origin_bytes if policy == Cleaning.ACP else 1
+        return filled(
+            cls,
+            -(-mapped // CHUNK_BYTES),
+            p,
+            policy=policy,
+            lines_per_chunk=CHUNK_BYTES // p.line_bytes,
+            written_ns=np.zeros(aged, np.int64),
+            by_age=Chains.new(aged),
+            dirty=Marks.new(-(-mapped // p.line_bytes)),
+            state=np.array(ASLEEP, np.int64),
         )
 
     def restarted(self) -> Dirt:
@@ -280,30 +272,24 @@ class Dirt(NamedTuple):
 
     def emptied(self) -> Dirt:
         """Return no dirty lines."""
-        return self._replace(
+        return filled(
+            Dirt,
+            len(self.place),
+            self,
             written_ns=np.zeros_like(self.written_ns),
             by_age=Chains.new(len(self.written_ns)),
-            dirty_in_chunk=np.zeros_like(self.dirty_in_chunk),
-            bucket_of=np.zeros_like(self.bucket_of),
-            place=np.zeros_like(self.place),
             dirty=Marks.new(8 * len(self.dirty.eights)),
             state=np.array(ASLEEP, np.int64),
         )
 
-    def recover(self, now_ns: int, line: int, core_line: int) -> None:
-        """Add a line that is dirty when the cache starts."""
-        self.add(line, core_line)
-        if self.policy == ALRU:
-            self.written_ns[line] = now_ns
-
     def resume(self, now_ns: int, events: Events) -> None:
         """Run the cleaner of a restarted cache at once if anything is dirty."""
-        if self.policy == ACP:  # buckets are counted anew, and round the other way
+        if self.policy == Cleaning.ACP:  # buckets are counted anew, and round the other way
             chunks = len(self.place)
             self.bucket_of[:] = BUCKETS * self.dirty_in_chunk // self.lines_per_chunk
             self.place[:] = np.arange(chunks)
             self.state[FIRST_PLACE], self.state[LAST_PLACE] = -1, chunks
-        if self.policy != NOP and self.state[DIRTY] > 0:
+        if self.policy != Cleaning.NOP and self.state[DIRTY] > 0:
             self.state[IS_AWAKE] = 1
             events.push(now_ns, CACHE, ways.CLEANER)
 
@@ -311,9 +297,9 @@ class Dirt(NamedTuple):
     def add(self, line, core_line):
         """Add a line that becomes dirty."""
         self.state[DIRTY] += 1
-        if self.policy == ALRU:
+        if self.policy == Cleaning.ALRU:
             self.by_age.add(0, line)
-        elif self.policy == ACP:
+        elif self.policy == Cleaning.ACP:
             self.dirty.set(core_line)
             self.dirty_in_chunk[core_line // self.lines_per_chunk] += 1
             self.settle(core_line // self.lines_per_chunk)
@@ -335,23 +321,23 @@ class Dirt(NamedTuple):
     @method
     def written(self, now, line, core_line, events):
         """Record a write of a dirty line, and wake the cleaner."""
-        if self.policy == ACP:
+        if self.policy == Cleaning.ACP:
             self.settle(core_line // self.lines_per_chunk)
-        if self.policy == ALRU:
+        if self.policy == Cleaning.ALRU:
             self.by_age.renew(0, line)
             self.written_ns[line] = now
-        if self.policy != NOP and self.state[IS_AWAKE] == 0:
+        if self.policy != Cleaning.NOP and self.state[IS_AWAKE] == 0:
             self.state[IS_AWAKE] = 1
-            period = expiry_ns(0, self.wake_up_ns if self.policy == ALRU else SECOND_NS)
+            period = expiry_ns(0, self.wake_up_ns if self.policy == Cleaning.ALRU else SECOND_NS)
             events.push((now // period + 1) * period, CACHE, ways.CLEANER)
 
     @method
     def remove(self, line, core_line):
         """Remove a line that becomes clean."""
         self.state[DIRTY] -= 1
-        if self.policy == ALRU:
+        if self.policy == Cleaning.ALRU:
             self.by_age.remove(0, line)
-        elif self.policy == ACP:
+        elif self.policy == Cleaning.ACP:
             self.dirty.clear(core_line)
             self.dirty_in_chunk[core_line // self.lines_per_chunk] -= 1
             self.settle(core_line // self.lines_per_chunk)
@@ -377,7 +363,6 @@ class Dirt(NamedTuple):
 
 
 SECTOR_SHIFT = 9
-COLD, EVICTED, OVERWRITTEN = int(Reason.COLD), int(Reason.EVICTED), int(Reason.OVERWRITTEN)
 FREE, CURSOR, CLEANING_LIST, EVICTIONS = range(4)
 
 
@@ -441,7 +426,9 @@ class Lines(NamedTuple):
             core_line = int(self.table.number[line])
             lines.table.insert(line, core_line)
             lines.lists.add(line, LISTS + list_of_lines(line))
-            dirt.recover(now_ns, line, core_line)
+            dirt.add(line, core_line)
+            if dirt.policy == Cleaning.ALRU:
+                dirt.written_ns[line] = now_ns
         lines.link_free(np.flatnonzero(lines.lists.list_of == 0))
         lines.state[EVICTIONS] = self.state[EVICTIONS]
         return lines._replace(evicted=self.evicted, overwritten=self.overwritten)
@@ -492,12 +479,12 @@ class Lines(NamedTuple):
     def why_missing(self, line, core_line):
         """Return why a core line is not completely valid."""
         if line != NOTHING and not self.valid.is_empty(line):
-            return COLD
+            return Reason.COLD
         if self.overwritten.has(core_line):
-            return OVERWRITTEN
+            return Reason.OVERWRITTEN
         if self.evicted.has(core_line):
-            return EVICTED
-        return COLD
+            return Reason.EVICTED
+        return Reason.COLD
 
     @method
     def make_dirty(self, now, line, start, end, events):

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, Chains, Table
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.lists import NOTHING, Chains, Table
 
 NEW_STREAMS, ESTABLISHED_STREAMS, ESTABLISHING_REQUESTS = 64, 128, 8
 ENTERED = 0

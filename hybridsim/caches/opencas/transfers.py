@@ -5,22 +5,18 @@ Lines are cleaned for a job, for an eviction without a clean line, and by a poli
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING
 from hybridsim.caches.opencas import ways
-from hybridsim.caches.opencas.jobs import HIGH, PASSES, SHARED, Threads
-from hybridsim.caches.opencas.lines import ALRU, CHUNK, DIRTY, IS_AWAKE, NEXT, SECTOR_SHIFT, Lines
-from hybridsim.foundation.arrays import Ints
-from hybridsim.foundation.codes import OP_MASK, Op
-from hybridsim.jit import method, state_machine
+from hybridsim.caches.opencas.jobs import HIGH, PASSES, SHARED
+from hybridsim.caches.opencas.lines import CHUNK, DIRTY, IS_AWAKE, NEXT, SECTOR_SHIFT
+from hybridsim.foundation.codes import OP_MASK, Cleaning, Op
+from hybridsim.jit import kernel
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import expiry_ns
+from hybridsim.jit.lists import NOTHING, give_back
 
 PAGE_BYTES = 4096
-READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 
 
 def lines_per_page(line_bytes: int) -> int:
@@ -35,362 +31,361 @@ ROOM_LINES = 32  # lines cleaned when none can be evicted
 SECOND_NS = 1_000_000_000
 BLOCKED_NS = SECOND_NS  # pause of the cleaner while casadm reads the counters
 PIECE_LINES, LARGE_PIECE_LINES, MANY_LINES = 128, 1024, 4096  # of a pass, which goes by pieces
-LAST_IO_NS, MAKES_ROOM, BEGAN_NS, EMPTY_S, PIECES = range(5)
-IDLE = (0, 0, 0, -(10**9), 0)  # its state at first; the last pass was long ago
+LAST_IO_NS, MAKES_ROOM, BEGAN_NS, EMPTY_S, PIECES, BACKFILLS, IS_BLOCKED = range(7)
+IDLE = (0, 0, 0, -(10**9), 0, 0, 0)  # the state at first; the last pass was long ago
 
 
-@state_machine
-class Transfers(NamedTuple):
-    """Sends parts of jobs to the tiers; cleans lines of jobs, and batches as jobs of their own."""
+@kernel
+def to_cache(cas, now, job, op, offset, length, below):
+    """Read or write lines."""
+    cas.bytes_moved[ways.OF_CACHE + (op & OP_MASK)] += length
+    cas.lines.jobs.pending[job] += 1
+    below.fast.submit(now, job, op, offset, length, below.events)
 
-    lines: Lines
-    threads: Threads
-    lines_per_page: int
-    counts: Ints  # COUNTERS
-    bytes_moved: Ints  # BYTES
-    state: Ints  # [LAST_IO_NS, MAKES_ROOM, BEGAN_NS, EMPTY_S, PIECES]
 
-    @classmethod
-    def new(cls, lines: Lines, queues: int) -> Transfers:
-        """Return a structure with nothing in progress."""
-        counts, moved = np.zeros(len(ways.COUNTERS), np.int64), np.zeros(len(ways.BYTES), np.int64)
-        each = lines_per_page(lines.line_bytes)
-        return cls(lines, Threads.new(queues), each, counts, moved, np.array(IDLE))
+@kernel
+def flush(cas, now, job, below):
+    """Flush both tiers."""
+    flush_origin(cas, now, job, below)
+    flush_cache(cas, now, job, below)
 
-    def restarted(self, now_ns: int, lines: Lines) -> Transfers:
-        """Return the same counters, with nothing in progress."""
-        state = np.array(IDLE)
-        state[LAST_IO_NS] = now_ns
-        return self._replace(lines=lines, threads=Threads.new(self.threads.number), state=state)
 
-    @method
-    def to_cache(self, now, job, op, offset, length, below):
-        """Read or write lines."""
-        self.bytes_moved[ways.OF_CACHE + (op & OP_MASK)] += length
-        self.lines.jobs.pending[job] += 1
-        below.fast.submit(now, job, op, offset, length, below.events)
+@kernel
+def flush_origin(cas, now, job, below):
+    """Flush the core; the thread sleeps while that is held back."""
+    cas.lines.jobs.pending[job] += 1
+    below.slow.submit_background(now, job, Op.FLUSH, 0, 0, below.events)
+    if below.slow.holds_back():
+        cas.threads.fall_asleep(cas.lines.jobs.thread[job], NOTHING, NOTHING, 0)
 
-    @method
-    def flush(self, now, job, below):
-        """Flush both tiers."""
-        self.flush_origin(now, job, below)
-        self.flush_cache(now, job, below)
 
-    @method
-    def flush_origin(self, now, job, below):
-        """Flush the core; the thread sleeps while that is held back."""
-        self.lines.jobs.pending[job] += 1
-        below.slow.submit_background(now, job, FLUSH, 0, 0, below.events)
-        if below.slow.holds_back():
-            self.threads.fall_asleep(self.lines.jobs.thread[job], NOTHING, NOTHING, 0)
+@kernel
+def flush_cache(cas, now, job, below):
+    """Flush the cache device."""
+    cas.lines.jobs.pending[job] += 1
+    below.fast.submit(now, job, Op.FLUSH, 0, 0, below.events)
 
-    @method
-    def flush_cache(self, now, job, below):
-        """Flush the cache device."""
-        self.lines.jobs.pending[job] += 1
-        below.fast.submit(now, job, FLUSH, 0, 0, below.events)
 
-    @method
-    def range_to_origin(self, now, job, op, below):
-        """Read or write the range of a job in the core."""
-        jobs = self.lines.jobs
-        self.bytes_moved[ways.OF_ORIGIN + (op & OP_MASK)] += jobs.length[job]
-        jobs.pending[job] += 1
-        below.slow.submit(now, job, op, jobs.offset[job], jobs.length[job], below.events)
+@kernel
+def range_to_origin(cas, now, job, op, below):
+    """Read or write the range of a job in the core."""
+    jobs = cas.lines.jobs
+    cas.bytes_moved[ways.OF_ORIGIN + (op & OP_MASK)] += jobs.length[job]
+    jobs.pending[job] += 1
+    below.slow.submit(now, job, op, jobs.offset[job], jobs.length[job], below.events)
 
-    @method
-    def places(self, now, job, op, but_marked, below):
-        """Read or write the range of a job in its lines: each run of adjacent ones at once.
 
-        With `but_marked` not runs that begin at a marked line, unless all its lines are adjacent.
-        """
-        needs, need = self.lines.jobs.needs, self.lines.jobs.first_need[job]
-        takes_all = not but_marked or self.end_of_run(need) == NOTHING
-        while need != NOTHING:
-            if takes_all or needs.is_marked[need] == 0:
-                need = self.run(now, job, need, op, below)
-            else:
-                need = np.int64(needs.following[need])
+@kernel
+def places(cas, now, job, op, but_marked, below):
+    """Read or write the range of a job in its lines: each run of adjacent ones at once.
 
-    @method
-    def run(self, now, job, need, op, below):
-        """Read or write the lines from a need on that are adjacent; return the need after them."""
-        jobs, line_bytes = self.lines.jobs, self.lines.line_bytes
-        core_line, end = jobs.needs.core_line[need], self.end_of_run(need)
-        begin = max(jobs.offset[job], core_line * line_bytes)
-        upto = jobs.offset[job] + jobs.length[job]
-        if end != NOTHING:
-            upto = jobs.needs.core_line[end] * line_bytes
-        at = jobs.needs.line[need] * line_bytes + begin - core_line * line_bytes
-        self.to_cache(now, job, op, at, upto - begin, below)
-        return end
-
-    @method
-    def end_of_run(self, need):
-        """Return the first need whose line is not adjacent to the one before, or -1."""
-        needs = self.lines.jobs.needs
-        line = needs.line[need] + 1
-        need = np.int64(needs.following[need])
-        while need != NOTHING and needs.line[need] == line:
-            line += 1
+    With `but_marked` not runs that begin at a marked line, unless all its lines are adjacent.
+    """
+    needs, need = cas.lines.jobs.needs, cas.lines.jobs.first_need[job]
+    takes_all = not but_marked or end_of_run(cas, need) == NOTHING
+    while need != NOTHING:
+        if takes_all or needs.is_marked[need] == 0:
+            need = run(cas, now, job, need, op, below)
+        else:
             need = np.int64(needs.following[need])
-        return need
 
-    @method
-    def overlay(self, now, job, below):
-        """Read the valid sectors of a job from its lines."""
-        lines = self.lines
-        jobs, needs = lines.jobs, lines.jobs.needs
-        need = jobs.first_need[job]
-        while need != NOTHING:
-            if needs.is_there[need] == 1:
-                line = needs.line[need]
-                start, end = lines.sectors_of(job, needs.core_line[need])
-                at = lines.valid.first(line, 1, start, end)
-                while at < end:
-                    stop = lines.valid.first(line, 0, at, end)
-                    place = line * lines.line_bytes + (at << SECTOR_SHIFT)
-                    self.to_cache(now, job, READ, place, (stop - at) << SECTOR_SHIFT, below)
-                    at = lines.valid.first(line, 1, stop, end)
-            need = needs.following[need]
 
-    @method
-    def metadata(self, now, job, op, below):
-        """Write the metadata of the marked lines of a job."""
-        first = self.next_page(job, NOTHING)
-        start = self.lines.capacity * self.lines.line_bytes
-        while first != NOTHING:
-            end = first + 1
-            following = self.next_page(job, first)
-            while following == end:
-                end += 1
-                following = self.next_page(job, end - 1)
-            self.counts[ways.METADATA_WRITES] += 1
-            self.lines.jobs.pending[job] += 1
-            at = start + first * PAGE_BYTES
-            below.fast.submit(now, job, op, at, (end - first) * PAGE_BYTES, below.events)
-            first = following
+@kernel
+def run(cas, now, job, need, op, below):
+    """Read or write the lines from a need on that are adjacent; return the need after them."""
+    jobs, line_bytes = cas.lines.jobs, cas.lines.line_bytes
+    core_line, end = jobs.needs.core_line[need], end_of_run(cas, need)
+    begin = max(jobs.offset[job], core_line * line_bytes)
+    upto = jobs.offset[job] + jobs.length[job]
+    if end != NOTHING:
+        upto = jobs.needs.core_line[end] * line_bytes
+    at = jobs.needs.line[need] * line_bytes + begin - core_line * line_bytes
+    to_cache(cas, now, job, op, at, upto - begin, below)
+    return end
 
-    @method
-    def next_page(self, job, after):
-        """Return the first page after `after` with metadata of a marked line, or -1."""
-        needs = self.lines.jobs.needs
-        best = NOTHING
-        need = self.lines.jobs.first_need[job]
-        while need != NOTHING:
-            if needs.is_marked[need] == 1:
-                page = needs.line[need] // self.lines_per_page
-                if page > after and (best == NOTHING or page < best):
-                    best = page
-            need = needs.following[need]
-        return best
 
-    # Cleaning, step by step.
+@kernel
+def end_of_run(cas, need):
+    """Return the first need whose line is not adjacent to the one before, or -1."""
+    needs = cas.lines.jobs.needs
+    line = needs.line[need] + 1
+    need = np.int64(needs.following[need])
+    while need != NOTHING and needs.line[need] == line:
+        line += 1
+        need = np.int64(needs.following[need])
+    return need
 
-    @method
-    def clean(self, now, job, below):
-        """Start to clean a job: mark and read its dirty lines; return whether there are any."""
-        lines, needs = self.lines, self.lines.jobs.needs
-        lines.jobs.step[job] = ways.CLEAN_READ
-        has_dirty = False
-        need = lines.jobs.first_need[job]
-        while need != NOTHING:
+
+@kernel
+def overlay(cas, now, job, below):
+    """Read the valid sectors of a job from its lines."""
+    lines = cas.lines
+    jobs, needs = lines.jobs, lines.jobs.needs
+    need = jobs.first_need[job]
+    while need != NOTHING:
+        if needs.is_there[need] == 1:
             line = needs.line[need]
-            is_dirty = needs.is_there[need] == 1 and lines.lists.is_dirty(line)
-            needs.is_marked[need] = is_dirty
-            if is_dirty:
-                has_dirty = True
-                at = line * lines.line_bytes
-                self.lines.jobs.pending[job] += 1
-                below.fast.submit(now, job, READ, at, lines.line_bytes, below.events)
-            need = needs.following[need]
-        return has_dirty
+            start, end = lines.sectors_of(job, needs.core_line[need])
+            at = lines.valid.first(line, 1, start, end)
+            while at < end:
+                stop = lines.valid.first(line, 0, at, end)
+                place = line * lines.line_bytes + (at << SECTOR_SHIFT)
+                to_cache(cas, now, job, Op.READ, place, (stop - at) << SECTOR_SHIFT, below)
+                at = lines.valid.first(line, 1, stop, end)
+        need = needs.following[need]
 
-    @method
-    def write_from(self, now, job, need, sector, below):
-        """Write the dirty sectors of marked lines to the core, from a sector of a line on.
 
-        That ends when the thread falls asleep.
-        """
-        lines, needs = self.lines, self.lines.jobs.needs
-        sectors = lines.line_bytes >> SECTOR_SHIFT
-        while need != NOTHING:
-            if needs.is_marked[need] == 1:
-                line = needs.line[need]
-                base = needs.core_line[need] * lines.line_bytes
-                at = lines.dirty.first(line, 1, sector, sectors)
-                while at < sectors:
-                    stop = lines.dirty.first(line, 0, at, sectors)
-                    length = (stop - at) << SECTOR_SHIFT
-                    self.bytes_moved[ways.CLEANED] += length
-                    self.lines.jobs.pending[job] += 1
-                    to = base + (at << SECTOR_SHIFT)
-                    below.slow.submit_background(now, job, WRITE, to, length, below.events)
-                    if below.slow.holds_back():
-                        self.lines.jobs.pending[job] += 1  # what is not sent yet
-                        self.threads.fall_asleep(lines.jobs.thread[job], job, need, stop)
-                        return
-                    at = lines.dirty.first(line, 1, stop, sectors)
-            need = needs.following[need]
-            sector = 0
+@kernel
+def metadata(cas, now, job, op, below):
+    """Write the metadata of the marked lines of a job."""
+    first = next_page(cas, job, NOTHING)
+    start = cas.lines.capacity * cas.lines.line_bytes
+    while first != NOTHING:
+        end = first + 1
+        following = next_page(cas, job, first)
+        while following == end:
+            end += 1
+            following = next_page(cas, job, end - 1)
+        cas.counts[ways.METADATA_WRITES] += 1
+        cas.lines.jobs.pending[job] += 1
+        at = start + first * PAGE_BYTES
+        below.fast.submit(now, job, op, at, (end - first) * PAGE_BYTES, below.events)
+        first = following
 
-    @method
-    def make_clean(self, job):
-        """Mark the marked lines of a job as clean."""
-        needs = self.lines.jobs.needs
-        need = self.lines.jobs.first_need[job]
-        while need != NOTHING:
-            if needs.is_marked[need] == 1:
-                self.lines.make_clean(needs.line[need])
-            need = needs.following[need]
 
-    # Cleaning as a whole.
+@kernel
+def next_page(cas, job, after):
+    """Return the first page after `after` with metadata of a marked line, or -1."""
+    needs = cas.lines.jobs.needs
+    best = NOTHING
+    need = cas.lines.jobs.first_need[job]
+    while need != NOTHING:
+        if needs.is_marked[need] == 1:
+            page = needs.line[need] // cas.lines_per_page
+            if page > after and (best == NOTHING or page < best):
+                best = page
+        need = needs.following[need]
+    return best
 
-    @method
-    def clean_on(self, now, job, below):
-        """Start the next step of cleaning; return whether the last step is complete."""
-        jobs = self.lines.jobs
-        step: int | np.int64 = np.int64(jobs.step[job])
-        if step == ways.CLEAN_READ:
-            jobs.step[job] = ways.CLEAN_WRITTEN
-            self.write_from(now, job, jobs.first_need[job], 0, below)
-            if jobs.pending[job] > 0:
-                return False
-            step = ways.CLEAN_WRITTEN  # another job has cleaned them meanwhile
-            if self.threads.defers(jobs, job, ways.GOES_ON, HIGH):
-                return False
-        if step == ways.CLEAN_WRITTEN:
-            jobs.step[job] = ways.CLEAN_FLUSHED
-            self.flush_origin(now, job, below)
-        elif step == ways.CLEAN_FLUSHED:
-            jobs.step[job] = ways.CLEAN_NOTED
-            self.make_clean(job)
-            self.metadata(now, job, WRITE, below)
-        elif step == ways.CLEAN_NOTED:
-            jobs.step[job] = ways.CLEAN_STABLE
-            self.flush_cache(now, job, below)
-        return step == ways.CLEAN_STABLE
 
-    # Batches.
+# Cleaning, step by step.
 
-    @method
-    def add_to_batch(self, job, line):
-        """Lock a line that is not in use, and add it to a batch."""
-        lines = self.lines
-        lines.jobs.enter(line, SHARED)
-        lines.jobs.add_in_order(job, lines.table.number[line], line)
 
-    @method
-    def make_room(self, now, thread, below):
-        """Clean some lines, so that later requests can evict them."""
-        lines = self.lines
-        if self.state[MAKES_ROOM] == 1:
-            return
-        line = lines.next_to_clean(True)
-        if line == NOTHING:
-            return
-        self.state[MAKES_ROOM] = 1
-        job = lines.jobs.take(NOTHING, ways.MAKE_ROOM)
-        lines.jobs.thread[job] = thread
-        chosen = 0
-        while line != NOTHING:
-            self.add_to_batch(job, line)
+@kernel
+def clean(cas, now, job, below):
+    """Start to clean a job: mark and read its dirty lines; return whether there are any."""
+    lines, needs = cas.lines, cas.lines.jobs.needs
+    lines.jobs.step[job] = ways.CLEAN_READ
+    has_dirty = False
+    need = lines.jobs.first_need[job]
+    while need != NOTHING:
+        line = needs.line[need]
+        is_dirty = needs.is_there[need] == 1 and lines.lists.is_dirty(line)
+        needs.is_marked[need] = is_dirty
+        if is_dirty:
+            has_dirty = True
+            at = line * lines.line_bytes
+            cas.lines.jobs.pending[job] += 1
+            below.fast.submit(now, job, Op.READ, at, lines.line_bytes, below.events)
+        need = needs.following[need]
+    return has_dirty
+
+
+@kernel
+def write_from(cas, now, job, need, sector, below):
+    """Write the dirty sectors of marked lines to the core, from a sector of a line on.
+
+    That ends when the thread falls asleep.
+    """
+    lines, needs = cas.lines, cas.lines.jobs.needs
+    sectors = lines.line_bytes >> SECTOR_SHIFT
+    while need != NOTHING:
+        if needs.is_marked[need] == 1:
+            line = needs.line[need]
+            base = needs.core_line[need] * lines.line_bytes
+            at = lines.dirty.first(line, 1, sector, sectors)
+            while at < sectors:
+                stop = lines.dirty.first(line, 0, at, sectors)
+                length = (stop - at) << SECTOR_SHIFT
+                cas.bytes_moved[ways.CLEANED] += length
+                cas.lines.jobs.pending[job] += 1
+                to = base + (at << SECTOR_SHIFT)
+                below.slow.submit_background(now, job, Op.WRITE, to, length, below.events)
+                if below.slow.holds_back():
+                    cas.lines.jobs.pending[job] += 1  # what is not sent yet
+                    cas.threads.fall_asleep(lines.jobs.thread[job], job, need, stop)
+                    return
+                at = lines.dirty.first(line, 1, stop, sectors)
+        need = needs.following[need]
+        sector = 0
+
+
+@kernel
+def make_clean(cas, job):
+    """Mark the marked lines of a job as clean."""
+    needs = cas.lines.jobs.needs
+    need = cas.lines.jobs.first_need[job]
+    while need != NOTHING:
+        if needs.is_marked[need] == 1:
+            cas.lines.make_clean(needs.line[need])
+        need = needs.following[need]
+
+
+# Cleaning as a whole.
+
+
+@kernel
+def clean_on(cas, now, job, below):
+    """Start the next step of cleaning; return whether the last step is complete."""
+    jobs = cas.lines.jobs
+    step: int | np.int64 = np.int64(jobs.step[job])
+    if step == ways.CLEAN_READ:
+        jobs.step[job] = ways.CLEAN_WRITTEN
+        write_from(cas, now, job, jobs.first_need[job], 0, below)
+        if jobs.pending[job] > 0:
+            return False
+        step = ways.CLEAN_WRITTEN  # another job has cleaned them meanwhile
+        if cas.threads.defers(jobs, job, ways.GOES_ON, HIGH):
+            return False
+    if step == ways.CLEAN_WRITTEN:
+        jobs.step[job] = ways.CLEAN_FLUSHED
+        flush_origin(cas, now, job, below)
+    elif step == ways.CLEAN_FLUSHED:
+        jobs.step[job] = ways.CLEAN_NOTED
+        make_clean(cas, job)
+        metadata(cas, now, job, Op.WRITE, below)
+    elif step == ways.CLEAN_NOTED:
+        jobs.step[job] = ways.CLEAN_STABLE
+        flush_cache(cas, now, job, below)
+    return step == ways.CLEAN_STABLE
+
+
+# Batches.
+
+
+@kernel
+def add_to_batch(cas, job, line):
+    """Lock a line that is not in use, and add it to a batch."""
+    lines = cas.lines
+    lines.jobs.enter(line, SHARED)
+    lines.jobs.add_in_order(job, lines.table.number[line], line)
+
+
+@kernel
+def make_room(cas, now, thread, below):
+    """Clean some lines, so that later requests can evict them."""
+    lines = cas.lines
+    if cas.state[MAKES_ROOM] == 1:
+        return
+    line = lines.next_to_clean(True)
+    if line == NOTHING:
+        return
+    cas.state[MAKES_ROOM] = 1
+    job = lines.jobs.take(NOTHING, ways.MAKE_ROOM)
+    lines.jobs.thread[job] = thread
+    chosen = 0
+    while line != NOTHING:
+        add_to_batch(cas, job, line)
+        chosen += 1
+        line = lines.next_to_clean(False) if chosen < ROOM_LINES else NOTHING
+    clean(cas, now, job, below)
+
+
+@kernel
+def end_batch(cas, now, job, below):
+    """End a batch after its last step."""
+    jobs, dirt = cas.lines.jobs, cas.lines.dirt
+    jobs.give_back(now, job, below.events)
+    if jobs.way[job] == ways.MAKE_ROOM:
+        cas.state[MAKES_ROOM] = 0
+        give_back(jobs, job)
+        return
+    cas.state[PIECES] -= 1
+    if cas.state[PIECES] == 0:
+        pause_ns = 0 if dirt.policy == Cleaning.ALRU else dirt.wake_up_ns
+        if pause_ns == 0 and dirt.queries(now) > dirt.queries(cas.state[BEGAN_NS]):
+            pause_ns = BLOCKED_NS
+        below.events.push(expiry_ns(now, pause_ns), CACHE, ways.CLEANER)
+    give_back(jobs, job)
+
+
+@kernel
+def run_cleaner(cas, now, below):
+    """Clean the lines that the policy chooses, if there are any."""
+    jobs, dirt = cas.lines.jobs, cas.lines.dirt
+    if dirt.state[DIRTY] == 0:
+        dirt.state[IS_AWAKE] = 0
+        dirt.state[CHUNK] = NOTHING
+        return
+    pause_ns = dirt.wake_up_ns
+    job = jobs.take(NOTHING, ways.CLEAN)
+    chosen = 0
+    if dirt.policy == Cleaning.ALRU:
+        since_s = now // SECOND_NS - cas.state[EMPTY_S]
+        is_idle = now - cas.state[LAST_IO_NS] >= dirt.activity_threshold_ns
+        if is_idle and since_s > dirt.wake_up_ns // SECOND_NS:
+            chosen = choose_oldest(cas, now, job)
+            if jobs.first_need[job] == NOTHING:
+                cas.state[EMPTY_S] = now // SECOND_NS
+    else:
+        chosen = choose_densest(cas, job)
+        if chosen == NOTHING:
+            pause_ns = SECOND_NS
+    if jobs.first_need[job] == NOTHING:
+        give_back(jobs, job)
+        below.events.push(expiry_ns(now, pause_ns), CACHE, ways.CLEANER)
+    else:
+        cas.state[BEGAN_NS] = now
+        jobs.thread[job] = cas.threads.next(PASSES)
+        limit = LARGE_PIECE_LINES if chosen > MANY_LINES else PIECE_LINES
+        piece = job
+        while piece != NOTHING:
+            rest = jobs.cut(piece, limit)
+            cas.state[PIECES] += 1
+            clean(cas, now, piece, below)
+            piece = rest
+
+
+@kernel
+def choose_oldest(cas, now, job):
+    """Choose the lines that were not written for longest, and return how many (ALRU)."""
+    jobs, dirt = cas.lines.jobs, cas.lines.dirt
+    chosen = 0
+    line = dirt.by_age.oldest[0]
+    stale_s = (now - dirt.staleness_time_ns) // SECOND_NS
+    while line != NOTHING and chosen < dirt.flush_max_buffers:
+        if dirt.written_ns[line] // SECOND_NS >= stale_s:
+            break
+        if not jobs.is_in_use(line):
+            add_to_batch(cas, job, line)
             chosen += 1
-            line = lines.next_to_clean(False) if chosen < ROOM_LINES else NOTHING
-        self.clean(now, job, below)
+        line = dirt.by_age.newer[line]
+    return chosen
 
-    @method
-    def end_batch(self, now, job, below):
-        """End a batch after its last step."""
-        jobs, dirt = self.lines.jobs, self.lines.dirt
-        jobs.give_back(now, job, below.events)
-        if jobs.way[job] == ways.MAKE_ROOM:
-            self.state[MAKES_ROOM] = 0
-            jobs.release(job)
-            return
-        self.state[PIECES] -= 1
-        if self.state[PIECES] == 0:
-            pause_ns = 0 if dirt.policy == ALRU else dirt.wake_up_ns
-            if pause_ns == 0 and dirt.queries(now) > dirt.queries(self.state[BEGAN_NS]):
-                pause_ns = BLOCKED_NS
-            below.events.push(expiry_ns(now, pause_ns), CACHE, ways.CLEANER)
-        jobs.release(job)
 
-    @method
-    def run_cleaner(self, now, below):
-        """Clean the lines that the policy chooses, if there are any."""
-        jobs, dirt = self.lines.jobs, self.lines.dirt
-        if dirt.state[DIRTY] == 0:
-            dirt.state[IS_AWAKE] = 0
-            dirt.state[CHUNK] = NOTHING
-            return
-        pause_ns = dirt.wake_up_ns
-        job = jobs.take(NOTHING, ways.CLEAN)
-        chosen = 0
-        if dirt.policy == ALRU:
-            since_s = now // SECOND_NS - self.state[EMPTY_S]
-            is_idle = now - self.state[LAST_IO_NS] >= dirt.activity_threshold_ns
-            if is_idle and since_s > dirt.wake_up_ns // SECOND_NS:
-                chosen = self.choose_oldest(now, job)
-                if jobs.first_need[job] == NOTHING:
-                    self.state[EMPTY_S] = now // SECOND_NS
-        else:
-            chosen = self.choose_densest(job)
-            if chosen == NOTHING:
-                pause_ns = SECOND_NS
-        if jobs.first_need[job] == NOTHING:
-            jobs.release(job)
-            below.events.push(expiry_ns(now, pause_ns), CACHE, ways.CLEANER)
-        else:
-            self.state[BEGAN_NS] = now
-            jobs.thread[job] = self.threads.next(PASSES)
-            limit = LARGE_PIECE_LINES if chosen > MANY_LINES else PIECE_LINES
-            piece = job
-            while piece != NOTHING:
-                rest = jobs.cut(piece, limit)
-                self.state[PIECES] += 1
-                self.clean(now, piece, below)
-                piece = rest
+@kernel
+def choose_densest(cas, job):
+    """Choose the next dirty lines of a chunk, which is cleaned from end to end (ACP).
 
-    @method
-    def choose_oldest(self, now, job):
-        """Choose the lines that were not written for longest, and return how many (ALRU)."""
-        jobs, dirt = self.lines.jobs, self.lines.dirt
-        chosen = 0
-        line = dirt.by_age.oldest[0]
-        stale_s = (now - dirt.staleness_time_ns) // SECOND_NS
-        while line != NOTHING and chosen < dirt.flush_max_buffers:
-            if dirt.written_ns[line] // SECOND_NS >= stale_s:
-                break
-            if not jobs.is_in_use(line):
-                self.add_to_batch(job, line)
-                chosen += 1
-            line = dirt.by_age.newer[line]
-        return chosen
-
-    @method
-    def choose_densest(self, job):
-        """Choose the next dirty lines of a chunk, which is cleaned from end to end (ACP).
-
-        Return how many; NOTHING if there is no chunk to clean.
-        """
-        jobs, dirt = self.lines.jobs, self.lines.dirt
-        if dirt.state[CHUNK] == NOTHING:
-            chunk = dirt.densest_chunk()
-            if chunk == NOTHING:
-                return NOTHING
-            dirt.state[CHUNK], dirt.state[NEXT] = chunk, chunk * dirt.lines_per_chunk
-        chosen = 0
-        whole = (dirt.state[CHUNK] + 1) * dirt.lines_per_chunk
-        end = min(whole, 8 * len(dirt.dirty.eights))
-        core_line = dirt.dirty.next(dirt.state[NEXT], end)
-        while core_line != NOTHING and chosen < dirt.flush_max_buffers:
-            line = self.lines.table.find(core_line)
-            if not jobs.is_in_use(line):
-                self.add_to_batch(job, line)
-                chosen += 1
-            dirt.state[NEXT] = core_line + 1
-            core_line = dirt.dirty.next(core_line + 1, end)
-        if chosen < dirt.flush_max_buffers or dirt.state[NEXT] == whole:
-            dirt.state[CHUNK] = NOTHING
-        return chosen
+    Return how many; NOTHING if there is no chunk to clean.
+    """
+    jobs, dirt = cas.lines.jobs, cas.lines.dirt
+    if dirt.state[CHUNK] == NOTHING:
+        chunk = dirt.densest_chunk()
+        if chunk == NOTHING:
+            return NOTHING
+        dirt.state[CHUNK], dirt.state[NEXT] = chunk, chunk * dirt.lines_per_chunk
+    chosen = 0
+    whole = (dirt.state[CHUNK] + 1) * dirt.lines_per_chunk
+    end = min(whole, 8 * len(dirt.dirty.eights))
+    core_line = dirt.dirty.next(dirt.state[NEXT], end)
+    while core_line != NOTHING and chosen < dirt.flush_max_buffers:
+        line = cas.lines.table.find(core_line)
+        if not jobs.is_in_use(line):
+            add_to_batch(cas, job, line)
+            chosen += 1
+        dirt.state[NEXT] = core_line + 1
+        core_line = dirt.dirty.next(core_line + 1, end)
+    if chosen < dirt.flush_max_buffers or dirt.state[NEXT] == whole:
+        dirt.state[CHUNK] = NOTHING
+    return chosen

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING
 from hybridsim.caches.page import names
 from hybridsim.caches.page.fills import (
     PRELOAD_TIMER,
@@ -29,13 +28,14 @@ from hybridsim.caches.page.preload import COLD_START, Preload, WarmStart
 from hybridsim.caches.page.requests import discard, read, write_around_or_through, write_back
 from hybridsim.caches.page.table import DIRTY_COUNTERS, LAST_NS, Dirty, Table
 from hybridsim.caches.streams import Streams
-from hybridsim.foundation.arrays import Ints, grown_together
+from hybridsim.foundation.arrays import Ints, filled, grown_together
 from hybridsim.foundation.cache_parameters import CacheParameters
-from hybridsim.foundation.codes import FUA, PREFLUSH, Op
+from hybridsim.foundation.codes import FUA, PREFLUSH, FillWhen, Mode, Op, Path, Reason
 from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.jit import fitting, loop, method, state_machine
 from hybridsim.jit.events import CACHE, Events
 from hybridsim.jit.limits import Limits
+from hybridsim.jit.lists import NOTHING
 
 FILL_BURST_NS = 100_000_000  # fills saved up at fill_rate: those of this time
 # Pages of warm starts with the same policies: fewer are in place before a loop is compiled.
@@ -87,28 +87,21 @@ class PageCache(NamedTuple):
         them.
         """
         p = parameters
-        writes_back = p.mode == names.WRITE_BACK and p.pages > 0
+        writes_back = p.mode == Mode.WRITE_BACK and p.pages > 0
         fills = [LimitParameters([Op.READ], 1, p.fill_rate, FILL_BURST_NS)] if p.fill_rate else []
-        cache = cls(
-            p.page_bytes,
-            p.pages,
-            int(p.mode),
-            int(writes_back),
-            p.sequential_cutoff_bytes,
-            p.max_fills,
-            int(p.fill),
-            int(p.fill_when),
-            int(p.sub_page),
-            int(p.discards),
-            p.fill_piece_bytes or p.page_bytes,
-            Limits.new(1, fills),
-            Table.new(p.page_bytes, p.granule_bytes or p.page_bytes, p.pages, ids),
-            Dirty.new(p.pages if writes_back else 0, p),
-            Preload.new(p.pages, warm, p),
-            np.zeros(len(names.COUNTERS), np.int64),
-            Streams.new(),
-            admission,
-            replacement,
+        cache = filled(
+            cls,
+            len(names.COUNTERS),
+            p,
+            writes_back=int(writes_back),
+            fill_piece_bytes=p.fill_piece_bytes or p.page_bytes,
+            fill_rate=Limits.new(1, fills),
+            table=Table.new(p.page_bytes, p.granule_bytes or p.page_bytes, p.pages, ids),
+            dirty=Dirty.new(p.pages if writes_back else 0, p),
+            preload=Preload.new(p.pages, warm, p),
+            streams=Streams.new(),
+            admission=admission,
+            replacement=replacement,
         )
         cache.keep(warm)
         return cache
@@ -192,19 +185,19 @@ class PageCache(NamedTuple):
         op = requests.op[slot]
         offset = requests.offset[slot]
         length = requests.length[slot]
-        requests.path[slot] = names.BYPASS
-        if op == names.FLUSH or length == 0:
-            requests.reason[slot] = names.FLUSHED
+        requests.path[slot] = Path.BYPASS
+        if op == Op.FLUSH or length == 0:
+            requests.reason[slot] = Reason.FLUSH
             self.flush(now, slot, requests, below)
         elif self.pages == 0:
-            requests.reason[slot] = names.DISCARDED if op == names.DISCARD else names.NO_CACHE
+            requests.reason[slot] = Reason.DISCARD if op == Op.DISCARD else Reason.NO_CACHE
             self.send(now, slot, op | requests.flags[slot], offset, length, requests, below)
         else:
             first = offset // self.page_bytes
             last = (offset + length - 1) // self.page_bytes
             requests.pages[slot] = last - first + 1
             self.dirty.state[LAST_NS] = now
-            if op == names.READ:
+            if op == Op.READ:
                 read(self, now, slot, first, last, requests, below)
             else:
                 self.write_or_discard(now, slot, first, last, requests, below)
@@ -213,11 +206,11 @@ class PageCache(NamedTuple):
     def write_or_discard(self, now, slot, first, last, requests, below):
         """Start a write or a discard that touches the pages `first` to `last`."""
         op = requests.op[slot]
-        if op == names.DISCARD:
-            requests.reason[slot] = names.DISCARDED
+        if op == Op.DISCARD:
+            requests.reason[slot] = Reason.DISCARD
             discard(self, now, slot, first, last, requests, below)
         else:
-            requests.reason[slot] = names.WRITTEN
+            requests.reason[slot] = Reason.WRITE
             if self.writes_back and requests.flags[slot] & PREFLUSH != 0:
                 self.flush(now, slot, requests, below)
                 return
@@ -236,7 +229,7 @@ class PageCache(NamedTuple):
             requests.pending[number] -= 1
             if requests.pending[number] > 0:
                 return NOTHING
-            if self.writes_back or self.fill_when == names.IN_FOREGROUND:
+            if self.writes_back or self.fill_when == FillWhen.FOREGROUND:
                 return self.end_parts(now, number, requests, below)
             return number
         if what == names.FILL_READ or what == names.FILL_WRITE:
@@ -255,13 +248,13 @@ class PageCache(NamedTuple):
     @method
     def end_parts(self, now, slot, requests, below):
         """Start the next phase of a request; return its slot if there is none, else -1."""
-        is_write = requests.op[slot] == names.WRITE and requests.length[slot] > 0
+        is_write = requests.op[slot] == Op.WRITE and requests.length[slot] > 0
         if self.writes_back and is_write and requests.flags[slot] & PREFLUSH != 0:
             requests.flags[slot] &= FUA
             write_back(self, now, slot, requests, below)
             return NOTHING
         page = requests.promoted[slot]
-        if self.fill_when != names.IN_FOREGROUND or page == NOTHING:
+        if self.fill_when != FillWhen.FOREGROUND or page == NOTHING:
             return slot
         while page != NOTHING:
             requests.pending[slot] += 1
@@ -302,11 +295,11 @@ class PageCache(NamedTuple):
     @method
     def flush(self, now, slot, requests, below):
         """Flush the slow tier, and the fast tier if it may hold dirty data."""
-        self.send(now, slot, names.FLUSH, 0, 0, requests, below)
+        self.send(now, slot, Op.FLUSH, 0, 0, requests, below)
         if self.writes_back:
             requests.pending[slot] += 1
             below.fast.submit(
-                now, slot << names.TAG_BITS | names.PART, names.FLUSH, 0, 0, below.events
+                now, slot << names.TAG_BITS | names.PART, Op.FLUSH, 0, 0, below.events
             )
 
     @method

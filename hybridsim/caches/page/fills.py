@@ -6,7 +6,6 @@ the disks.  Pages of a list are read from the disks in large pieces while the di
 
 from __future__ import annotations
 
-from hybridsim.caches.lists import NOTHING
 from hybridsim.caches.page import names
 from hybridsim.caches.page.preload import (
     FIRST,
@@ -25,9 +24,11 @@ from hybridsim.caches.page.table import (
     RATE_TIMER,
     WRITE_BACKS,
 )
+from hybridsim.foundation.codes import Fill, Op, Reason
 from hybridsim.jit import kernel
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.limits import READS, WRITES
+from hybridsim.jit.lists import NOTHING
 
 
 @kernel
@@ -35,8 +36,8 @@ def is_wanted(cache, now, page, write):
     """Return whether the admission policy admits an absent page; record a refusal."""
     if cache.admission.consider(now, page, write, cache.is_full()):
         return True
-    if cache.table.why_absent[page] < names.EVICTED:
-        cache.table.why_absent[page] = names.NOT_HOT
+    if cache.table.why_absent[page] < Reason.EVICTED:
+        cache.table.why_absent[page] = Reason.NOT_HOT
     return False
 
 
@@ -90,14 +91,14 @@ def release_slot(cache, now, page, below):
     if table.state[page] != names.FILLING or not is_movable(cache, place):
         return
     table.state[page] = names.ABSENT
-    table.why_absent[page] = names.OVERWRITTEN
+    table.why_absent[page] = Reason.OVERWRITTEN
     if cache.preload.is_on:
         cache.preload.fresh[place] = 0
     table.free_slots[cache.counts[names.SLOTS_FREE]] = place
     cache.counts[names.SLOTS_FREE] += 1
     if cache.discards:
         at = place * table.page_bytes
-        below.fast.submit(now, names.DROPPED, names.DISCARD, at, table.page_bytes, below.events)
+        below.fast.submit(now, names.DROPPED, Op.DISCARD, at, table.page_bytes, below.events)
 
 
 @kernel
@@ -120,7 +121,7 @@ def evict(cache, page):
     if not cache.preload.is_on or not cache.preload.on_evict(table.slot[page]):
         cache.admission.evicted(page)
     table.state[page] = names.ABSENT
-    table.why_absent[page] = names.EVICTED
+    table.why_absent[page] = Reason.EVICTED
     table.valid[table.slot[page]] = 0
     cache.counts[names.EVICTIONS] += 1
     cache.counts[names.PAGES_PRESENT] -= 1
@@ -207,7 +208,7 @@ def read_flying(cache, now, clean, page, below):
         count += behind - first
         at = place * table.page_bytes + start
         tag = clean << names.TAG_BITS | names.CLEAN_READ
-        below.fast.submit(now, tag, names.READ, at, end - start, below.events)
+        below.fast.submit(now, tag, Op.READ, at, end - start, below.events)
         first = table.first_of(flying, behind)
     return count
 
@@ -246,7 +247,7 @@ def write_clean(cache, now, clean, start, end, below):
     dirty.counts[WRITE_BACKS] += 1
     dirty.counts[CLEANED_BYTES] += end - start
     tag = clean << names.TAG_BITS | names.CLEAN_WRITE
-    below.slow.submit(now, tag, names.WRITE, start, end - start, below.events)
+    below.slow.submit(now, tag, Op.WRITE, start, end - start, below.events)
 
 
 @kernel
@@ -339,7 +340,7 @@ def reserve(cache, now, slot, page, first, last, requests, below):
     if may_fill(cache, now, last - first + 1):
         place = take_slot(cache, now, page, requests.number[slot], below)
     if place == NOTHING:
-        cache.table.why_absent[page] = names.WAS_BUSY
+        cache.table.why_absent[page] = Reason.BUSY
         return
     cache.table.slot[page] = place
     cache.table.state[page] = names.FILLING
@@ -383,7 +384,7 @@ def begin_fill(cache, now, slot, page, requests, below):
     """Start a fill, without a read if the request has all the data; return 1 if it ended."""
     table = cache.table
     filling = table.filling[table.slot[page]]
-    is_read = cache.fill == names.PIGGYBACK and requests.op[slot] == names.READ
+    is_read = cache.fill == Fill.PIGGYBACK and requests.op[slot] == Op.READ
     if filling == 0 or is_read:
         return write_fill(cache, now, page, below)
     start = table.start(page) + table.offset(table.first_of(filling, 0))
@@ -413,7 +414,7 @@ def continue_fill(cache, now, page, below):
     length = min(fill_end(cache, page, below) - start, cache.fill_piece_bytes)
     table.fill_at[place] = start + length
     tag = page << names.TAG_BITS | names.FILL_READ
-    below.slow.submit(now, tag, names.READ, start, length, below.events)
+    below.slow.submit(now, tag, Op.READ, start, length, below.events)
     return 0
 
 
@@ -433,7 +434,7 @@ def write_fill(cache, now, page, below):
         start = table.offset(first)
         table.fill_parts[place] += 1
         at = place * table.page_bytes + start
-        below.fast.submit(now, tag, names.WRITE, at, table.offset(behind) - start, below.events)
+        below.fast.submit(now, tag, Op.WRITE, at, table.offset(behind) - start, below.events)
         first = table.first_of(filling, behind)
     return 0
 
@@ -536,7 +537,7 @@ def begin_read(cache, now, below):
     preload.state[PENDING] += 1
     preload.counts[PRELOAD_READS] += 1
     preload.counts[PRELOAD_BYTES] += length
-    below.slow.submit(now, names.PRELOAD_READ, names.READ, start, length, below.events)
+    below.slow.submit(now, names.PRELOAD_READ, Op.READ, start, length, below.events)
     return length
 
 

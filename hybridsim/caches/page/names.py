@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hybridsim.foundation.codes import Fill, FillWhen, Mode, Op, Path, Reason
-
 PRELOADED = -2  # in place of the slot of a request that waits for a fill
 ABSENT, FILLING, PRESENT = range(3)  # FILLING: the page has a slot without valid data
 
@@ -21,13 +19,3 @@ COUNTERS = (
 (FILLS_STARTED, FILLS_DONE, FILLS_DOOMED, FILLS_OVER_RATE, EVICTIONS, STALLS,
  PAGES_PRESENT, FILLS, SLOTS_USED, SLOTS_FREE, IS_WRONG, WRONG_VICTIM,
  WRONG_FOR, WRONG_AT) = range(len(COUNTERS))  # fmt: skip
-
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
-READ_ONLY, WRITE_BACK = int(Mode.READ_ONLY), int(Mode.WRITE_BACK)
-PIGGYBACK, IN_FOREGROUND = int(Fill.PIGGYBACK), int(FillWhen.FOREGROUND)
-HIT, MISS, BYPASS = int(Path.HIT), int(Path.MISS), int(Path.BYPASS)
-NONE, COLD, NOT_HOT = int(Reason.NONE), int(Reason.COLD), int(Reason.NOT_HOT)
-WAS_BUSY, IS_FILLING = int(Reason.BUSY), int(Reason.FILLING)
-EVICTED, OVERWRITTEN = int(Reason.EVICTED), int(Reason.OVERWRITTEN)
-SEQUENTIAL, WRITTEN = int(Reason.SEQUENTIAL), int(Reason.WRITE)
-FLUSHED, DISCARDED, NO_CACHE = int(Reason.FLUSH), int(Reason.DISCARD), int(Reason.NO_CACHE)

@@ -5,7 +5,6 @@ Writes go around the cache, through it, or into it with write-back.
 
 from __future__ import annotations
 
-from hybridsim.caches.lists import NOTHING
 from hybridsim.caches.page import names
 from hybridsim.caches.page.fills import (
     become_present,
@@ -19,8 +18,9 @@ from hybridsim.caches.page.fills import (
     use,
 )
 from hybridsim.caches.page.table import WRITES_LIMITED
-from hybridsim.foundation.codes import FUA
+from hybridsim.foundation.codes import FUA, Fill, Mode, Op, Path, Reason
 from hybridsim.jit import kernel
+from hybridsim.jit.lists import NOTHING
 
 
 @kernel
@@ -32,7 +32,7 @@ def read(cache, now, slot, first, last, requests, below):
     sequential = cache.is_sequential(start, end - start)
     cache.admission.request(start, end - start, False)
     missing_from = missing_upto = NOTHING  # a missing range that is not sent yet
-    reason = names.NONE
+    reason = Reason.NONE
     hits = 0
     for number in range(first, last + 1):
         page = table.ids.find(number)
@@ -42,12 +42,12 @@ def read(cache, now, slot, first, last, requests, below):
             hits += 1
             if missing_from != NOTHING:
                 length = missing_upto - missing_from
-                cache.send(now, slot, names.READ, missing_from, length, requests, below)
+                cache.send(now, slot, Op.READ, missing_from, length, requests, below)
                 missing_from = NOTHING
             use(cache, now, page, False)
-            cache.send_fast(now, slot, names.READ, page, begin, upto, requests, below)
+            cache.send_fast(now, slot, Op.READ, page, begin, upto, requests, below)
             continue
-        if reason == names.NONE:
+        if reason == Reason.NONE:
             reason = why(table, page)
         if sequential:
             if page != NOTHING and table.state[page] == names.PRESENT:
@@ -57,7 +57,7 @@ def read(cache, now, slot, first, last, requests, below):
                 page = table.ids.add(number)
             consider_missing(cache, now, slot, page, begin, upto, requests, below)
         is_whole = table.granules == 1 or page == NOTHING or table.state[page] != names.PRESENT
-        if cache.fill != names.PIGGYBACK and is_whole:
+        if cache.fill != Fill.PIGGYBACK and is_whole:
             if missing_from == NOTHING:
                 missing_from = begin
             missing_upto = upto
@@ -66,17 +66,15 @@ def read(cache, now, slot, first, last, requests, below):
                 cache, now, slot, page, number, missing_from, missing_upto, requests, below
             )
     if missing_from != NOTHING:
-        cache.send(
-            now, slot, names.READ, missing_from, missing_upto - missing_from, requests, below
-        )
+        cache.send(now, slot, Op.READ, missing_from, missing_upto - missing_from, requests, below)
     requests.pages_hit[slot] = hits
     if hits == last - first + 1:
-        requests.path[slot] = names.HIT
-        requests.reason[slot] = names.NONE
+        requests.path[slot] = Path.HIT
+        requests.reason[slot] = Reason.NONE
     elif sequential:
-        requests.reason[slot] = names.SEQUENTIAL
+        requests.reason[slot] = Reason.SEQUENTIAL
     else:
-        requests.path[slot] = names.MISS
+        requests.path[slot] = Path.MISS
         requests.reason[slot] = reason
 
 
@@ -95,12 +93,12 @@ def is_here(table, page, begin, upto):
 def why(table, page):
     """Return the reason why a page is not completely cached."""
     if page == NOTHING:
-        return names.COLD
+        return Reason.COLD
     if table.state[page] == names.ABSENT:
         return table.why_absent[page]
     if table.state[page] == names.FILLING or table.fill_parts[table.slot[page]] != 0:
-        return names.IS_FILLING
-    return names.COLD
+        return Reason.FILLING
+    return Reason.COLD
 
 
 @kernel
@@ -127,14 +125,14 @@ def read_page(cache, now, slot, page, number, missing_from, missing_upto, reques
     begin = max(requests.offset[slot], at)
     upto = min(requests.offset[slot] + requests.length[slot], at + table.page_bytes)
     is_reserved = requests.promoted[slot] != NOTHING and requests.last_promoted[slot] == page
-    is_read_whole = cache.fill == names.PIGGYBACK and is_reserved
+    is_read_whole = cache.fill == Fill.PIGGYBACK and is_reserved
     if is_read_whole:
         filling = table.filling[table.slot[page]]
         from_here = at + table.offset(table.first_of(filling, 0))
         if missing_from == NOTHING or missing_upto != from_here:
             if missing_from != NOTHING:
                 length = missing_upto - missing_from
-                cache.send(now, slot, names.READ, missing_from, length, requests, below)
+                cache.send(now, slot, Op.READ, missing_from, length, requests, below)
             missing_from = from_here
         behind = at + table.offset(table.last_of(filling) + 1)
         missing_upto = min(behind, below.slow.capacity_bytes)
@@ -146,9 +144,9 @@ def read_page(cache, now, slot, page, number, missing_from, missing_upto, reques
             behind = min(at + table.offset(table.first_not_of(valid, granule)), upto)
             if missing_from != NOTHING:
                 length = missing_upto - missing_from
-                cache.send(now, slot, names.READ, missing_from, length, requests, below)
+                cache.send(now, slot, Op.READ, missing_from, length, requests, below)
                 missing_from = NOTHING
-            cache.send_fast(now, slot, names.READ, page, begin, behind, requests, below)
+            cache.send_fast(now, slot, Op.READ, page, begin, behind, requests, below)
         else:
             behind = min(at + table.offset(table.first_of(valid, granule)), upto)
             if not is_read_whole:
@@ -190,7 +188,7 @@ def write_around_or_through(cache, now, slot, first, last, requests, below):
         page = table.ids.find(number)
         at = number * table.page_bytes
         begin, upto = max(start - at, 0), min(end - at, table.page_bytes)
-        if cache.mode == names.READ_ONLY:
+        if cache.mode == Mode.READ_ONLY:
             if table.has_slot(page):
                 invalidate(cache, now, page, table.touched(begin, upto), below)
         elif not table.has_slot(page):
@@ -271,7 +269,7 @@ def place_to_dirty(cache, now, slot, number, begin, upto, sequential, requests, 
         return NOTHING
     place = take_slot(cache, now, page, requests.number[slot], below)
     if place == NOTHING:
-        table.why_absent[page] = names.WAS_BUSY
+        table.why_absent[page] = Reason.BUSY
         return NOTHING
     table.slot[page] = place
     table.state[page] = names.FILLING
@@ -281,7 +279,7 @@ def place_to_dirty(cache, now, slot, number, begin, upto, sequential, requests, 
 @kernel
 def send_through(cache, now, slot, start, end, requests, below):
     """Write a range to the slow tier."""
-    op = names.WRITE | (requests.flags[slot] & FUA)
+    op = Op.WRITE | (requests.flags[slot] & FUA)
     cache.send(now, slot, op, start, end - start, requests, below)
 
 
@@ -292,10 +290,10 @@ def store(cache, now, slot, page, begin, upto, requests, below):
     place = table.slot[page]
     touched = table.touched(begin, upto)
     table.filling[place] &= ~touched
-    op = names.WRITE
+    op = Op.WRITE
     if cache.writes_back:
         cache.dirty.flying[place] &= ~touched
-        op = names.WRITE | (requests.flags[slot] & FUA)
+        op = Op.WRITE | (requests.flags[slot] & FUA)
     begin, upto = table.storable(begin, upto, table.valid[place], table.length_of(page, below))
     if begin < upto:
         at = table.start(page)

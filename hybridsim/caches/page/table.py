@@ -11,15 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, Chains
-from hybridsim.caches.page.names import ABSENT, COLD
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, longer
+from hybridsim.caches.page.names import ABSENT
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled, longer
 from hybridsim.foundation.cache_parameters import CacheParameters
-from hybridsim.foundation.codes import Op
+from hybridsim.foundation.codes import Op, Reason
 from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.jit import method, state_machine
-from hybridsim.jit.index import Index
 from hybridsim.jit.limits import Limits
+from hybridsim.jit.lists import NOTHING, Chains, Index
 
 GRANULES_MAX = 64
 
@@ -51,21 +50,17 @@ class Table(NamedTuple):
         if granules > GRANULES_MAX:
             raise ValueError(f"a page has at most {GRANULES_MAX} granules, not {granules}")
         words = [(1 << bits) - 1 for bits in range(GRANULES_MAX + 1)]
-        return cls(
+        return filled(
+            cls,
+            pages,
             page_bytes=page_bytes,
             granule_bytes=granule_bytes,
             granules=granules,
             ids=Index.new(ids),
             state=np.zeros(ids, np.uint8),
-            why_absent=np.full(ids, COLD, np.uint8),
+            why_absent=np.full(ids, Reason.COLD, np.uint8),
             slot=np.full(ids, NOTHING, np.int64),
             promoted_next=np.full(ids, NOTHING, np.int32),
-            valid=np.zeros(pages, np.int64),
-            filling=np.zeros(pages, np.int64),
-            fill_parts=np.zeros(pages, np.int32),
-            fill_at=np.zeros(pages, np.int64),
-            fill_for=np.zeros(pages, np.int32),
-            free_slots=np.zeros(pages, np.int64),
             up_to=np.array(words, np.uint64).view(np.int64),
         )
 
@@ -74,7 +69,7 @@ class Table(NamedTuple):
         return self._replace(
             ids=self.ids.grown(ids),
             state=longer(self.state, ids),
-            why_absent=longer(self.why_absent, ids, COLD),
+            why_absent=longer(self.why_absent, ids, Reason.COLD),
             slot=longer(self.slot, ids, NOTHING),
             promoted_next=longer(self.promoted_next, ids, NOTHING),
         )
@@ -195,24 +190,21 @@ class Dirty(NamedTuple):
         rate, cleans = p.clean_rate, p.max_cleans
         state = np.zeros(7, np.int64)
         state[FREE_CLEANS] = cleans
-        return cls._make([
-            p.dirty_high,
-            p.dirty_low,
-            p.clean_above,
-            p.clean_idle_ns,
-            p.max_cleans,
-            p.clean_merge_pages,
-            p.clean_window,
-            Limits.new(1, [LimitParameters([Op.WRITE], 1, rate)] if rate else []),
-            *np.zeros((2, slots), np.int64),
-            *np.full((2, slots), NOTHING, np.int32),
-            np.zeros(slots, np.int32),
-            Chains.new(slots),
-            *np.zeros((3, cleans), np.int64),
-            np.arange(cleans, dtype=np.int64),
-            state,
-            np.zeros(len(DIRTY_COUNTERS), np.int64),
-        ])  # fmt: skip
+        first, pages, pending = np.zeros((3, cleans), np.int64)
+        return filled(
+            cls,
+            slots,
+            p,
+            rate=Limits.new(1, [LimitParameters([Op.WRITE], 1, rate)] if rate else []),
+            clean=np.full(slots, NOTHING, np.int32),
+            order=Chains.new(slots),
+            first=first,
+            pages=pages,
+            pending=pending,
+            free_cleans=np.arange(cleans, dtype=np.int64),
+            state=state,
+            counts=np.zeros(len(DIRTY_COUNTERS), np.int64),
+        )
 
     @method
     def is_limited(self):

@@ -16,8 +16,8 @@ A replacement policy has
 A class may be both; one object then has both roles.  If it has only one of them, `new` gets
 `admits` or `replaces` as False.  Any two policies can be limited by a write budget (budget.py).
 
-A new policy is one file and one line here.  Methods that do nothing, and a `grown` that extends the
-parts and the arrays named by `by_page`, need not be written (`policy` of defaults.py).
+A new policy is one file and one line here.  Methods that do nothing, a `remove` from `queues`, and
+a `grown` that extends parts and the arrays named by `by_page`, need not be written (defaults.py).
 """
 
 from __future__ import annotations

@@ -67,11 +67,6 @@ class ARC(NamedTuple):
             self.queues.move(page, FREQUENT)
 
     @method
-    def remove(self, page):
-        """Remove a page."""
-        self.queues.drop(page)
-
-    @method
     def evict(self):
         """Evict a page for the page missed last, and remember the evicted page."""
         queues, length = self.queues, self.queues.length

@@ -54,12 +54,6 @@ class Bucket(NamedTuple):
         state[PAID] += fills * self.interval
         state[FILLS] = max(state[FILLS], min(state[FILLS] + fills, self.burst))
 
-    @method
-    def overprice(self):
-        """Return the rise of the price of a fill over that of a full bucket, in disk reads."""
-        fills = self.state[FILLS]
-        return max(self.burst - fills, 0) / max(fills, 1)
-
 
 @state_machine
 class Budgeted(NamedTuple):
@@ -94,7 +88,8 @@ class Budgeted(NamedTuple):
         bucket = self.bucket
         bucket.go_on(now)
         bucket.state[GIVEN_UP] = NONE
-        self.worth[OVER] = bucket.overprice()
+        fills = bucket.state[FILLS]
+        self.worth[OVER] = max(bucket.burst - fills, 0) / max(fills, 1)
         wanted = self.admission.consider(now, page, write, full)
         return bool(wanted) and bucket.state[FILLS] > 0
 

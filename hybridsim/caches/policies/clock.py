@@ -13,7 +13,7 @@ from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import Queues
 from hybridsim.foundation.arrays import Bytes
 from hybridsim.jit import method
-from hybridsim.jit.prefetch import by_page
+from hybridsim.jit.instructions import by_page
 
 
 @by_page("used")
@@ -39,11 +39,6 @@ class CLOCK(NamedTuple):
     def touch(self, page):
         """Mark a page as used."""
         self.used[page] = 1
-
-    @method
-    def remove(self, page):
-        """Remove a page."""
-        self.queues.drop(page)
 
     @method
     def evict(self):

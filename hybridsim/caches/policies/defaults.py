@@ -14,13 +14,16 @@ C = TypeVar("C", bound=type)
 def policy(cls: C) -> C:
     """Make a state machine a policy: it gets what it lacks of the methods of its role.
 
-    An admission policy has `consider`, a replacement policy `evict`.
+    An admission policy has `consider`, a replacement policy `evict`; where its pages are in
+    `queues` (queues.py), a page that was removed leaves these.
     """
     lacking: list[Callable[..., Any]] = [grown]
     if hasattr(cls, "consider"):
         lacking += [request, evicted]
     if hasattr(cls, "evict"):
         lacking += [missed, touch]
+        if "queues" in cls.__annotations__:
+            lacking.append(remove)
     for each in lacking:
         if not hasattr(cls, each.__name__):
             setattr(cls, each.__name__, each)
@@ -54,3 +57,9 @@ def missed(self, page):
 @method
 def touch(self, page):
     """Ignore a use of a page."""
+
+
+@method
+def remove(self, page):
+    """Remove a page."""
+    self.queues.drop(page)

@@ -26,11 +26,6 @@ class FIFO(NamedTuple):
         self.queues.push(0, page)
 
     @method
-    def remove(self, page):
-        """Remove a page."""
-        self.queues.drop(page)
-
-    @method
     def evict(self):
         """Remove and return the first page of the queue, or -1 if it is empty."""
         return self.queues.pop(0)

@@ -12,7 +12,7 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
-from hybridsim.jit.prefetch import by_page
+from hybridsim.jit.instructions import by_page
 
 USES_MAX = 15
 PERIOD_PER_PAGE = 10  # accesses, in cache sizes, after which all counters are halved

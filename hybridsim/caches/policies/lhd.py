@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.caches.policies.defaults import policy
-from hybridsim.foundation.arrays import Int32s, Ints, longer
+from hybridsim.foundation.arrays import Int32s, Ints, filled, longer
 from hybridsim.jit import method
+from hybridsim.jit.instructions import by_page
 from hybridsim.jit.mixing import mixed
-from hybridsim.jit.prefetch import by_page
 
 AGES, CLASSES = 512, 16
 OLDEST = AGES - 1
@@ -36,14 +36,6 @@ DENSITY = 1 << 26  # one hit per step of time
 PERIOD_MIN = 1 << 14  # accesses between two learning steps
 PERIOD_PER_PAGE = 4
 CLOCK, DRAWS, HELD, NEXT = range(4)
-
-
-def first_steps() -> Ints:
-    """Return the first step of each age, and the end of the oldest age."""
-    ages = np.arange(AGES + 1)
-    octave = np.maximum(ages // (SINGLE // 2) - 1, 0)
-    steps: Ints = (ages - octave * (SINGLE // 2)) << octave
-    return steps
 
 
 @by_page("position")
@@ -66,20 +58,22 @@ class LHD(NamedTuple):
     @classmethod
     def new(cls, ids: int, pages: int) -> LHD:
         """Start without events: the older a page, the lower its density."""
-        steps = first_steps()
+        ages = np.arange(AGES + 1)
+        octave = np.maximum(ages // (SINGLE // 2) - 1, 0)
+        steps = (ages - octave * (SINGLE // 2)) << octave  # the first of each age; the last's end
         density = np.tile(DENSITY // (steps[:-1] + 1), (CLASSES, 1))
-        return cls(
-            pages,
-            (pages // STEPS_PER_CACHE).bit_length(),
-            np.diff(steps),
-            np.repeat(np.arange(AGES, dtype=np.int32), np.diff(steps))[: 1 << TABLE_BITS],
-            np.zeros((CLASSES, AGES), np.int64),
-            np.zeros((CLASSES, AGES), np.int64),
-            density,
-            np.zeros(ids, np.int32),
-            np.zeros(ids, np.int32),
-            np.zeros(ids, np.int64),
-            np.array([0, 0, 0, max(PERIOD_PER_PAGE * pages, PERIOD_MIN)]),
+        age_of = np.repeat(np.arange(AGES, dtype=np.int32), np.diff(steps))
+        return filled(
+            cls,
+            ids,
+            pages=pages,
+            shift=(pages // STEPS_PER_CACHE).bit_length(),
+            width=np.diff(steps),
+            age_of=age_of[: 1 << TABLE_BITS],
+            hits=np.zeros((CLASSES, AGES), np.int64),
+            evictions=np.zeros((CLASSES, AGES), np.int64),
+            density=density,
+            state=np.array([0, 0, 0, max(PERIOD_PER_PAGE * pages, PERIOD_MIN)]),
         )
 
     def grown(self, ids: int) -> LHD:

@@ -31,16 +31,6 @@ class LRU(NamedTuple):
         self.queues.renew(0, page)
 
     @method
-    def remove(self, page):
-        """Remove a page."""
-        self.queues.drop(page)
-
-    @method
     def evict(self):
         """Remove and return the least recently used page, or -1 if there is none."""
         return self.queues.pop(0)
-
-    @method
-    def oldest(self):
-        """Return the least recently used page, or -1 if there is none."""
-        return self.queues.oldest(0)

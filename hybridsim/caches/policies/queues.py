@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Int32s, Ints, longer
 from hybridsim.jit import method, state_machine
-from hybridsim.jit.prefetch import by_page, prefetch
+from hybridsim.jit.instructions import by_page, prefetch
 
 NOWHERE = -1
 SPARE = 1024  # entries of a log beyond LOG_PER_PAGE times the valid ones

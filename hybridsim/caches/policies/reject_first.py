@@ -14,7 +14,7 @@ from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import NOWHERE, Queues
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.jit import method
-from hybridsim.jit.prefetch import by_page
+from hybridsim.jit.instructions import by_page
 
 
 @by_page("admitted")

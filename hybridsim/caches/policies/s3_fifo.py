@@ -14,7 +14,7 @@ from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import Queues
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.jit import method
-from hybridsim.jit.prefetch import by_page
+from hybridsim.jit.instructions import by_page
 
 SMALL, MAIN, GHOST, RETURNING = range(4)
 USES_MAX = 3  # two bits
@@ -64,11 +64,6 @@ class S3FIFO(NamedTuple):
         """Count a use."""
         if self.uses[page] < USES_MAX:
             self.uses[page] += 1
-
-    @method
-    def remove(self, page):
-        """Remove a page."""
-        self.queues.drop(page)
 
     @method
     def evict(self):

@@ -13,7 +13,7 @@ from hybridsim.caches.policies.defaults import policy
 from hybridsim.caches.policies.queues import Queues
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.jit import method
-from hybridsim.jit.prefetch import by_page
+from hybridsim.jit.instructions import by_page
 
 NOBODY = -1
 

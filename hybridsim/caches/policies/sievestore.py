@@ -15,7 +15,7 @@ import numpy as np
 from hybridsim.caches.policies.defaults import policy
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.jit import method
-from hybridsim.jit.prefetch import by_page
+from hybridsim.jit.instructions import by_page
 
 PARTS = 4  # of the window, each with its own counter
 COUNTER_BITS, COUNT_MAX = 4, 15

@@ -51,11 +51,6 @@ class SLRU(NamedTuple):
                 self.queues.move(self.queues.oldest(upper), upper - 1)
 
     @method
-    def remove(self, page):
-        """Remove a page."""
-        self.queues.drop(page)
-
-    @method
     def evict(self):
         """Remove and return the least recently used page of the lowest segment that has any."""
         for segment in range(SEGMENTS):

@@ -9,7 +9,7 @@ import numpy as np
 from hybridsim.caches.policies.defaults import policy
 from hybridsim.foundation.arrays import Bytes
 from hybridsim.jit import method
-from hybridsim.jit.prefetch import by_page
+from hybridsim.jit.instructions import by_page
 
 COUNT_MAX = 255
 

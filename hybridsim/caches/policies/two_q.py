@@ -49,11 +49,6 @@ class TwoQ(NamedTuple):
             self.queues.renew(MAIN, page)
 
     @method
-    def remove(self, page):
-        """Remove a page."""
-        self.queues.drop(page)
-
-    @method
     def evict(self):
         """Remove and return the first page of an overfull entrance queue, else of the main list."""
         queues = self.queues

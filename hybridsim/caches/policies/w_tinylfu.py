@@ -58,11 +58,6 @@ class WTinyLFU(NamedTuple):
             self.queues.move(self.queues.oldest(PROTECTED), PROBATION)
 
     @method
-    def remove(self, page):
-        """Remove a page."""
-        self.queues.drop(page)
-
-    @method
     def evict(self):
         """Compare the oldest page of window and main cache; remove and return the less used."""
         queues = self.queues

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, Fifos
 from hybridsim.caches.writecache import write_back as back
 from hybridsim.caches.writecache.write_back import Commits, Slots, WriteBack
 from hybridsim.foundation.arrays import Ints
@@ -20,9 +19,7 @@ from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
 from hybridsim.jit.jiffies import expiry_ns
-
-READ, WRITE, DISCARD = int(Op.READ), int(Op.WRITE), int(Op.DISCARD)
-MISS, NOT_WRITTEN = int(Path.MISS), int(Reason.NOT_WRITTEN)
+from hybridsim.jit.lists import NOTHING, Fifos
 
 # In the low bits of a tag, as COPY_READ etc.: the kind of a part of a request.
 PART, CACHED_WRITE, AROUND_WRITE, METADATA = range(4)
@@ -34,12 +31,6 @@ COUNTERS = (
 )  # fmt: skip
 (READS, READ_HITS, WRITES, HITS_UNCOMMITTED, HITS_COMMITTED, WRITES_AROUND, WRITES_ALLOCATED,
  WRITES_BLOCKED, FLUSHES, DISCARDS) = range(len(COUNTERS))  # fmt: skip
-
-
-FLUSH = int(Op.FLUSH)
-HIT, BYPASS = int(Path.HIT), int(Path.BYPASS)
-NONE, WRITTEN = int(Reason.NONE), int(Reason.WRITE)
-FLUSHED, DISCARDED = int(Reason.FLUSH), int(Reason.DISCARD)
 
 SERVER_CALLED, TIMER_SET, IS_BLOCKED, WRITTEN_BACK, TO_COMMIT = range(5)
 TO_FLUSH_FIRST = -1  # progress of a request that starts with a flush; else blocks served
@@ -63,10 +54,7 @@ class DmWritecache(NamedTuple):
         """Return an empty cache."""
         p, block_bytes = parameters, parameters.block_bytes
         commits = Commits.new(p.blocks, block_bytes, METADATA)
-        marks = (p.high_watermark_blocks, p.low_watermark_blocks)
-        slots = Slots.new(p.blocks)
-        times_ns = (p.pause_writeback_ns, p.pass_time_ns)
-        write_back = WriteBack.new(block_bytes, marks, times_ns, slots, commits)
+        write_back = WriteBack.new(block_bytes, p, Slots.new(p.blocks), commits)
         counts, state = np.zeros(len(COUNTERS), np.int64), np.zeros(5, np.int64)
         commits_at = (p.autocommit_blocks, p.autocommit_time_ns)
         return cls(block_bytes, *commits_at, False, write_back, counts, Fifos.new(), state)
@@ -103,15 +91,13 @@ class DmWritecache(NamedTuple):
         old = self.write_back
         epoch = int(old.commits.state[back.EPOCH])
         slots = old.slots.restarted(epoch if how == Restart.UNCLEAN else NOTHING, epoch)
-        commits = old.commits.restarted()
-        marks = (old.high_watermark_blocks, old.low_watermark_blocks)
-        pause_writeback_ns = old.pause_writeback_ns
-        if how == Restart.CLEANER:
-            marks, pause_writeback_ns = (0, 0), 0
-        times_ns = (pause_writeback_ns, old.pass_time_ns)
-        write_back = WriteBack.new(self.page_bytes, marks, times_ns, slots, commits)
+        commits, cleans = old.commits.restarted(), how == Restart.CLEANER
+        if cleans:
+            old = old._replace(
+                high_watermark_blocks=0, low_watermark_blocks=0, pause_writeback_ns=0
+            )
+        write_back = WriteBack.new(self.page_bytes, old, slots, commits)
         state = np.array([0, 0, 0, self.state[WRITTEN_BACK], 0])
-        cleans = how == Restart.CLEANER
         return self._replace(cleans=cleans, write_back=write_back, queue=Fifos.new(), state=state)
 
     def resume(self, now_ns: int, below: Any) -> None:
@@ -146,21 +132,21 @@ class DmWritecache(NamedTuple):
         """Take a request from the host."""
         op = requests.op[slot]
         length = requests.length[slot]
-        requests.path[slot] = BYPASS
+        requests.path[slot] = Path.BYPASS
         requests.last_promoted[slot] = 0
-        if op == FLUSH or length == 0:
-            requests.reason[slot] = FLUSHED
-        elif op == DISCARD:
-            requests.reason[slot] = DISCARDED
+        if op == Op.FLUSH or length == 0:
+            requests.reason[slot] = Reason.FLUSH
+        elif op == Op.DISCARD:
+            requests.reason[slot] = Reason.DISCARD
         else:
             first = requests.offset[slot] // self.page_bytes
             last = (requests.offset[slot] + length - 1) // self.page_bytes
             requests.pages[slot] = last - first + 1
-            requests.reason[slot] = WRITTEN
-            if op == READ:
-                requests.path[slot] = HIT
-                requests.reason[slot] = NONE
-            elif op == WRITE and requests.flags[slot] & PREFLUSH != 0:
+            requests.reason[slot] = Reason.WRITE
+            if op == Op.READ:
+                requests.path[slot] = Path.HIT
+                requests.reason[slot] = Reason.NONE
+            elif op == Op.WRITE and requests.flags[slot] & PREFLUSH != 0:
                 requests.last_promoted[slot] = TO_FLUSH_FIRST
         self.line_up(now, slot, requests, below)
 
@@ -195,11 +181,11 @@ class DmWritecache(NamedTuple):
         op = requests.op[slot]
         progress = requests.last_promoted[slot]
         blocks = requests.pages[slot]
-        if blocks > 0 and op == READ:
+        if blocks > 0 and op == Op.READ:
             self.read(now, slot, requests, below)
         elif blocks > 0 and 0 <= progress < blocks:
             return self.write(now, slot, requests, below)
-        elif op == DISCARD and requests.length[slot] > 0:
+        elif op == Op.DISCARD and requests.length[slot] > 0:
             self.discard(now, slot, requests, below)
         else:
             self.flush(now, slot, requests, below)
@@ -212,7 +198,7 @@ class DmWritecache(NamedTuple):
         requests.last_promoted[slot] += 1
         commits = self.write_back.commits
         self.write_back.state[back.AROUND] += 1  # it puts write-back off, as a write does
-        self.send(now, slot, AROUND_WRITE, FLUSH, 0, 0, requests, below)
+        self.send(now, slot, AROUND_WRITE, Op.FLUSH, 0, 0, requests, below)
         if commits.begin(now, below):
             requests.pending[slot] += 1
             commits.state[back.WAITER] = slot
@@ -252,7 +238,7 @@ class DmWritecache(NamedTuple):
             ):
                 slots.drop(place)
                 self.write_back.commits.note(place)
-        self.send(now, slot, PART, DISCARD, start, end - start, requests, below)
+        self.send(now, slot, PART, Op.DISCARD, start, end - start, requests, below)
 
     @method
     def read(self, now, slot, requests, below):
@@ -268,15 +254,15 @@ class DmWritecache(NamedTuple):
                 missing += 1
                 continue
             if missing > 0:
-                self.send_slow(now, slot, PART, READ, block - missing, missing, requests, below)
+                self.send_slow(now, slot, PART, Op.READ, block - missing, missing, requests, below)
                 missing = 0
-                requests.path[slot] = MISS
-                requests.reason[slot] = NOT_WRITTEN
+                requests.path[slot] = Path.MISS
+                requests.reason[slot] = Reason.NOT_WRITTEN
             if place != NOTHING:
                 self.counts[READ_HITS] += 1
                 requests.pages_hit[slot] += 1
                 self.write_back.commits.state[back.READS_UNDER_WAY] += 1
-                self.send_fast(now, slot, CACHED_READ, READ, place, 1, requests, below)
+                self.send_fast(now, slot, CACHED_READ, Op.READ, place, 1, requests, below)
 
     @method
     def send(self, now, slot, what, op, offset, length, requests, below):
@@ -365,7 +351,7 @@ class DmWritecache(NamedTuple):
         """Write blocks to a range of slots."""
         self.counts[WRITES] += number
         self.write_back.commits.state[back.WRITES_UNDER_WAY] += 1
-        self.send_fast(now, slot, CACHED_WRITE, WRITE, place, number, requests, below)
+        self.send_fast(now, slot, CACHED_WRITE, Op.WRITE, place, number, requests, below)
 
     @method
     def write_around(self, now, slot, block, left, requests, below):
@@ -376,7 +362,7 @@ class DmWritecache(NamedTuple):
         self.counts[WRITES] += number
         self.counts[WRITES_AROUND] += number
         self.write_back.state[back.AROUND] += 1
-        self.send_slow(now, slot, AROUND_WRITE, WRITE, block, number, requests, below)
+        self.send_slow(now, slot, AROUND_WRITE, Op.WRITE, block, number, requests, below)
         return number
 
     # Completions.
@@ -411,7 +397,11 @@ class DmWritecache(NamedTuple):
                 commits.state[back.READS_UNDER_WAY] -= 1
                 commits.on_read(now, below)
             elif what == AROUND_WRITE:
-                self.write_back.on_write_around(now, below.events)
+                around = self.write_back.state
+                around[back.AROUND] -= 1
+                around[back.QUIET_SINCE] = now
+                if around[back.AROUND] == 0:
+                    self.write_back.call(now, below.events)
             return self.end_part(now, number, requests, below)
         return NOTHING
 
@@ -421,7 +411,9 @@ class DmWritecache(NamedTuple):
         commits = self.write_back.commits
         over = commits.go_on(now, below)
         if over == back.FREED:
-            self.write_back.freed(now, below)
+            self.write_back.state[back.FLUSHED] = NOTHING
+            if self.write_back.state[back.LANDED] != NOTHING:  # reported meanwhile
+                self.write_back.flush(now, below)
         elif over == back.COMMITTED and self.write_back.state[back.COMMITS] == 1:
             self.write_back.state[back.COMMITS] = 0
             self.write_back.choose(now, below)
@@ -453,7 +445,7 @@ class DmWritecache(NamedTuple):
         requests.pending[slot] -= 1
         if requests.pending[slot] > 0:
             return NOTHING
-        if requests.op[slot] == READ or requests.pages[slot] == 0:
+        if requests.op[slot] == Op.READ or requests.pages[slot] == 0:
             return slot
         progress, blocks = requests.last_promoted[slot], requests.pages[slot]
         is_first = progress == 0  # its flush is complete; now it writes

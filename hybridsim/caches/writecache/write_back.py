@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.lists import NOTHING, Chains, Fifos, Table
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled
+from hybridsim.foundation.cache_parameters import WritecacheParameters
 from hybridsim.foundation.codes import FUA, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.lists import NOTHING, Chains, Fifos, Table
 
 RUN_BLOCKS = 256  # maximum length of one write-back
 IS_FREE, HOLDS, FLIES = range(3)
@@ -37,14 +38,14 @@ class Slots(NamedTuple):
     @classmethod
     def new(cls, blocks: int) -> Slots:
         """Return free slots."""
-        return cls(
-            Table.new(blocks),
-            np.zeros(blocks, np.uint8),
-            np.zeros(blocks, np.int64),
-            Chains.new(blocks),
-            np.full(blocks, NOTHING, np.int32),
-            np.arange(blocks, dtype=np.int32),
-            np.array([0, blocks, 0]),
+        return filled(
+            cls,
+            blocks,
+            table=Table.new(blocks),
+            order=Chains.new(blocks),
+            twin=np.full(blocks, NOTHING, np.int32),
+            free=np.arange(blocks, dtype=np.int32),
+            state=np.array([0, blocks, 0]),
         )
 
     def restarted(self, uncommitted: int, epoch: int) -> Slots:
@@ -147,8 +148,6 @@ SUPERBLOCK_BYTES = 4 * 1024
 REGION_BYTES = 64 * 1024
 REGION_SLOTS = REGION_BYTES // 16  # a slot has 16 bytes of metadata
 
-WRITE, FLUSH = int(Op.WRITE), int(Op.FLUSH)
-
 # Who has the lock, and what they wait for: nobody; a commit; slots that are freed; the writer.
 (IDLE, REGIONS, WRITES, FLUSHING, SUPERBLOCK, READS, FREED_REGIONS, FREED_FLUSHING,
  CHOOSING) = range(9)  # fmt: skip
@@ -217,7 +216,7 @@ class Commits(NamedTuple):
             state[STAGE] = FREED_REGIONS
             if self.write_regions(now, False, below) == 0:
                 state[STAGE] = FREED_FLUSHING
-                below.fast.submit(now, self.tag, FLUSH, 0, 0, below.events)
+                below.fast.submit(now, self.tag, Op.FLUSH, 0, 0, below.events)
 
     @method
     def write_regions(self, now, with_new, below):
@@ -238,7 +237,7 @@ class Commits(NamedTuple):
                 self.state[PENDING] += 1
                 at = self.place + SUPERBLOCK_BYTES + first * REGION_BYTES
                 length = (region - first) * REGION_BYTES
-                below.fast.submit(now, self.tag, WRITE, at, length, below.events)
+                below.fast.submit(now, self.tag, Op.WRITE, at, length, below.events)
                 first = NOTHING
         return self.state[PENDING]
 
@@ -247,7 +246,7 @@ class Commits(NamedTuple):
         """Flush, if a commit waits for that and no data is being written to the fast tier."""
         if self.state[STAGE] == WRITES and self.state[WRITES_UNDER_WAY] == 0:
             self.state[STAGE] = FLUSHING
-            below.fast.submit(now, self.tag, FLUSH, 0, 0, below.events)
+            below.fast.submit(now, self.tag, Op.FLUSH, 0, 0, below.events)
 
     @method
     def go_on(self, now, below):
@@ -262,11 +261,11 @@ class Commits(NamedTuple):
                 self.flush(now, below)
             else:
                 state[STAGE] = FREED_FLUSHING
-                below.fast.submit(now, self.tag, FLUSH, 0, 0, below.events)
+                below.fast.submit(now, self.tag, Op.FLUSH, 0, 0, below.events)
             return UNDER_WAY
         if state[STAGE] == FLUSHING and state[HAS_NEW] == 1:
             state[STAGE] = SUPERBLOCK
-            write = WRITE | FUA
+            write = Op.WRITE | FUA
             below.fast.submit(now, self.tag, write, self.place, SUPERBLOCK_BYTES, below.events)
             return UNDER_WAY
         if state[STAGE] == SUPERBLOCK:
@@ -278,8 +277,6 @@ class Commits(NamedTuple):
 
 QUEUE_MAX = 256  # requests that the queue of a drive takes (nr_requests); then the worker sleeps
 READ_BYTES = 1280 * 1024  # maximum of one read (max_sectors_kb)
-
-READ = int(Op.READ)
 
 # In the low bits of a tier request's tag; the number of a slot is in the high bits.
 COPY_READ, COPY_WRITE, COPY_FLUSH = 4, 5, 6
@@ -309,10 +306,8 @@ class Copier(NamedTuple):
     @classmethod
     def new(cls, block_bytes: int, slots: Slots) -> Copier:
         """Return a worker without work."""
-        blocks = len(slots.free)
-        run, read_with = np.zeros((2, blocks), np.int64)
-        links, state = np.zeros(blocks, np.int32), np.zeros(3, np.int64)
-        return cls(block_bytes, slots, run, read_with, Fifos.new(3), links, state)
+        parts = {"slots": slots, "queues": Fifos.new(3), "state": np.zeros(3, np.int64)}
+        return filled(cls, len(slots.free), block_bytes=block_bytes, **parts)
 
     @method
     def add(self, slot, number):
@@ -346,7 +341,7 @@ class Copier(NamedTuple):
         self.read_with[slot] = number
         self.state[READING] += 1
         at, tag = slot * self.block_bytes, slot << TAG_BITS | COPY_READ
-        below.fast.submit(now, tag, READ, at, number * self.block_bytes, below.events)
+        below.fast.submit(now, tag, Op.READ, at, number * self.block_bytes, below.events)
 
     @method
     def on_read(self, first):
@@ -364,7 +359,7 @@ class Copier(NamedTuple):
         length = min(self.run[slot] * self.block_bytes, below.slow.capacity_bytes - at)
         tag = slot << TAG_BITS | COPY_WRITE
         self.state[WRITING] += 1
-        below.slow.submit_background(now, tag, WRITE, at, length, below.events)
+        below.slow.submit_background(now, tag, Op.WRITE, at, length, below.events)
         self.state[SLEEPS] = 1 if below.slow.holds_back() else 0
 
     @method
@@ -407,20 +402,15 @@ class WriteBack(NamedTuple):
     def new(
         cls,
         block_bytes: int,
-        watermarks: tuple[int, int],
-        times_ns: tuple[int, int],
+        parameters: WritecacheParameters | WriteBack,
         slots: Slots,
         commits: Commits,
     ) -> WriteBack:
-        """Return a structure with nothing to copy.
-
-        Watermarks in blocks: high, low; times: the pause before write-back, that of a pass.
-        """
-        copier = Copier.new(block_bytes, slots)
-        following = np.zeros(len(slots.free), np.int32)
-        pause_ns, pass_ns = times_ns
-        state = np.array([NO, 0, 0, -pause_ns, NOTHING, NOTHING, -pass_ns, 0, 0])
-        return cls(*watermarks, *times_ns, slots, commits, copier, following, state)
+        """Return a structure with nothing to copy, with these watermarks and times."""
+        p, copier = parameters, Copier.new(block_bytes, slots)
+        begun = (-p.pause_writeback_ns, NOTHING, NOTHING, -p.pass_time_ns)
+        parts = {"slots": slots, "commits": commits, "copier": copier}
+        return filled(cls, len(slots.free), p, **parts, state=np.array([NO, 0, 0, *begun, 0, 0]))
 
     @method
     def call(self, now, events):
@@ -526,7 +516,7 @@ class WriteBack(NamedTuple):
         """Flush the slow tier for all queued copies."""
         self.state[FLUSHED] = self.state[LANDED]
         self.state[LANDED] = NOTHING
-        below.slow.submit(now, COPY_FLUSH, FLUSH, 0, 0, below.events)
+        below.slow.submit(now, COPY_FLUSH, Op.FLUSH, 0, 0, below.events)
 
     @method
     def flushed(self, now, below):
@@ -548,18 +538,3 @@ class WriteBack(NamedTuple):
             slot = self.following[slot]
         self.commits.state[STAGE] = READS
         self.commits.on_read(now, below)
-
-    @method
-    def freed(self, now, below):
-        """Flush for the copies that were reported meanwhile: it is durable that slots are free."""
-        self.state[FLUSHED] = NOTHING
-        if self.state[LANDED] != NOTHING:
-            self.flush(now, below)
-
-    @method
-    def on_write_around(self, now, events):
-        """Record the end of a write to the slow tier that was not cached."""
-        self.state[AROUND] -= 1
-        self.state[QUIET_SINCE] = now
-        if self.state[AROUND] == 0:
-            self.call(now, events)

@@ -27,7 +27,6 @@ class Body:
         self.constants: list[str] = []  # of the module
         self.declared: set[str] = set()
         self.machines: set[Any] = set()  # kinds whose frames are used
-        self.block = "entry"
         self.is_open = True
         self._names = 0
 
@@ -50,7 +49,7 @@ class Body:
     def begin(self, label: str) -> None:
         """Begin a block."""
         self.lines.append(f"{label}:")
-        self.block, self.is_open = label, True
+        self.is_open = True
 
     def jump(self, label: str) -> None:
         """End the block: go on at another one."""

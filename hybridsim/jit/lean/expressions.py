@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from hybridsim.jit.instructions import octave, prefetch
 from hybridsim.jit.lean import kinds, memory
 from hybridsim.jit.lean.arithmetic import (
     BINARY,
@@ -44,8 +45,6 @@ from hybridsim.jit.lean.kinds import (
     is_float,
     is_int,
 )
-from hybridsim.jit.octaves import octave
-from hybridsim.jit.prefetch import prefetch
 
 
 class AgainError(Exception):
@@ -63,6 +62,7 @@ class Translation:
     rooms: dict[str, Sequence[str]] = field(default_factory=dict)  # by variable: its leaves
     callees: list[Any] = field(default_factory=list)
     loops: list[tuple[str, str]] = field(default_factory=list)  # labels of continue and break
+    _choices: int = 0  # expressions so far whose value has several ways
 
     def known(self, name: str) -> Any:
         """Return the Python object of a name that is not a variable."""
@@ -85,13 +85,20 @@ class Translation:
         ]
         return assembled(kind, operands)
 
-    def assign(self, name: str, value: Value) -> None:
+    def assign(
+        self, name: str, value: Value, join: Callable[[Any, Any], Any] = kinds.joined
+    ) -> None:
         """Assign to a variable."""
-        value = self.held(name, value, kinds.joined)
+        value = self.held(name, value, join)
         if name not in self.rooms:
             self.rooms[name] = [self.body.room(leaf) for leaf in kinds.leaves(value.kind)]
         for leaf, room in zip(leaves_of(value), self.rooms[name], strict=True):
             self.body.act(f"store {kinds.llvm(leaf.kind)} {leaf.text}, ptr {room}")
+
+    def new_name(self) -> str:
+        """Return a name for a value that has several ways: the same when translated again."""
+        self._choices += 1
+        return f"choice {self._choices}"
 
     def held(self, name: str, value: Value, join: Callable[[Any, Any], Any]) -> Value:
         """Return a value as the kind that a variable has; the variable's kind may grow."""
@@ -400,74 +407,30 @@ def _by_branches(t: Translation, node: ast.expr) -> Number:
 
 def _either(t: Translation, node: ast.BoolOp) -> Value:
     """Return the value of `and` or `or`: that of the operand that decides."""
-    wants_true = isinstance(node.op, ast.And)
-    after = t.body.label()
-    arms: list[_Arm] = []
-    for n, operand in enumerate(node.values):
-        arm = _arm(t, operand)
-        arms.append(arm)
-        if n < len(node.values) - 1:
-            outside = t.body.lines
-            t.body.lines = arm.ending
-            condition = truth(t.body, number(arm.value)).text
-            on = t.body.label()
-            yes, no = (on, after) if wants_true else (after, on)
-            t.body.split(condition, yes, no)
-            t.body.lines = outside
-            t.body.block, t.body.is_open = on, True
-            arm.next = on
-    return _met(t, arms, after)
+    wants_true, after = isinstance(node.op, ast.And), t.body.label()
+    name = t.new_name()
+    for operand in node.values[:-1]:
+        found, on = value(t, operand), t.body.label()
+        t.assign(name, found, kinds.met)
+        yes, no = (on, after) if wants_true else (after, on)
+        t.body.split(truth(t.body, number(found)).text, yes, no)
+        t.body.begin(on)
+    t.assign(name, value(t, node.values[-1]), kinds.met)
+    t.body.jump(after)
+    t.body.begin(after)
+    return t.variable(name)
 
 
 def _choice(t: Translation, node: ast.IfExp) -> Value:
     yes, no, after = t.body.label(), t.body.label(), t.body.label()
+    name = t.new_name()
     branch(t, node.test, yes, no)
-    arms = []
     for label, each in ((yes, node.body), (no, node.orelse)):
-        arm = _arm(t, each, label)
-        arm.ending.append(f"br label %{after}")
-        arms.append(arm)
-    return _met(t, arms, after)
-
-
-@dataclass
-class _Arm:
-    """One of several computations of a value: its text is added when the kind of all is known."""
-
-    lines: list[str]
-    value: Value
-    block: str  # in which it ends
-    ending: list[str] = field(default_factory=list)  # instructions that leave the block
-    next: str = ""
-
-
-def _arm(t: Translation, node: ast.expr, label: str = "") -> _Arm:
-    outside, t.body.lines = t.body.lines, []
-    if label:
         t.body.begin(label)
-    arm = _Arm(t.body.lines, value(t, node), t.body.block)
-    t.body.lines = outside
-    return arm
-
-
-def _met(t: Translation, arms: Sequence[_Arm], after: str) -> Value:
-    """Add the arms; return the value of the one that was taken."""
-    kind = arms[0].value.kind
-    for each in arms[1:]:
-        kind = kinds.met(kind, each.value.kind)
-    found = []
-    for arm in arms:
-        t.body.lines += arm.lines
-        found.append(leaves_of(as_kind(t.body, arm.value, kind)))
-        t.body.lines += arm.ending or [f"br label %{after}"]
-        if arm.next:
-            t.body.lines.append(f"{arm.next}:")
+        t.assign(name, value(t, each), kinds.met)
+        t.body.jump(after)
     t.body.begin(after)
-    operands = []
-    for n, leaf in enumerate(kinds.leaves(kind)):
-        ways = ", ".join(f"[{each[n].text}, %{arm.block}]" for each, arm in zip(found, arms))
-        operands.append(t.body.emit(f"phi {kinds.llvm(leaf)} {ways}"))
-    return assembled(kind, operands)
+    return t.variable(name)
 
 
 def _tuple(t: Translation, node: ast.Tuple) -> Value:

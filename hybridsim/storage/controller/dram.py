@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Ints, doubled, grown_pool, pool_of, with_room
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, doubled, filled, grown_pool, pool_of
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CONTROLLER
-from hybridsim.storage.controller.jobs import IDLE, LINK, Jobs, Link
-from hybridsim.storage.controller.memory import READY, SECTOR, Lines, Windows
+from hybridsim.jit.lists import NOTHING, Fifos, give_back, taken
+from hybridsim.storage.controller.memory import DOOMED, READY, SECTOR, Lines, Windows
+from hybridsim.storage.raid import Tier
 
 # indices of `state`
-DESTAGES, DRAINING, LAST_NS, TIMER, FIRST_QUEUED, LAST_QUEUED = range(6)
+DESTAGES, DRAINING, LAST_NS, TIMER = range(4)
 
 # The tag of an array request is number << 2 | one of these; number is a job or a window.
 JOB, WINDOW, DESTAGE = range(3)
@@ -47,8 +48,90 @@ NAMES = (
     "full_stripes",  # destages of a whole row of the array
 )
 
-READ = int(Op.READ)
-NOTHING = -1
+LINK, IDLE = 0, 1  # numbers of the controller's own events
+SECOND_NS = 10**9
+NEVER = 1 << 62
+STARTS_MAX = 2  # destages started at once: limits the array requests of one step
+
+
+@state_machine
+class Jobs(NamedTuple):
+    """Requests from the host, and the controller's own destages."""
+
+    tag: Ints
+    op: Bytes
+    offset: Ints
+    length: Ints
+    pending: Int32s  # transfers and array requests in progress; plus one while it is queued
+    stage: Bytes
+    flushing: Bytes  # 1: a FLUSH of the array is in progress for it
+    placed: Ints  # of a write: end of the part that is in DRAM
+    following: Int32s  # next job in the queue, or next free job
+    free: Ints  # [first free job, number of free jobs]
+
+    @method
+    def take(self, tag, op, offset, length):
+        """Allocate a job with nothing pending."""
+        job = taken(self)
+        self.tag[job] = tag
+        self.op[job] = op
+        self.offset[job] = offset
+        self.length[job] = length
+        self.pending[job] = 0
+        self.stage[job] = 0
+        self.flushing[job] = 0
+        return job
+
+    @method
+    def completed(self, job):
+        """Count a completed part; return the tag of the request if it was the last, else -1."""
+        self.pending[job] -= 1
+        if self.pending[job] > 0:
+            return NOTHING
+        give_back(self, job)
+        return self.tag[job]
+
+
+@state_machine
+class Link(NamedTuple):
+    """Transfers between DRAM and host in order; some wait for their data first."""
+
+    latency_ns: int
+    bytes_per_s: int
+    job: Int32s
+    length: Ints
+    done_ns: Ints
+    queue: Fifos  # on the link
+    free_ns: Ints  # [when the link is free]
+    following: Int32s  # next transfer on the link or at a window, or next free transfer
+    free: Ints  # [first free transfer, number of free transfers]
+
+    @method
+    def take(self, job, length):
+        """Allocate a transfer; it is not on the link yet."""
+        transfer = taken(self)
+        self.job[transfer] = job
+        self.length[transfer] = length
+        return transfer
+
+    @method
+    def send(self, now, transfer, events):
+        """Put a transfer on the link."""
+        begin = max(self.free_ns[0], now)
+        self.free_ns[0] = begin + self.length[transfer] * SECOND_NS // self.bytes_per_s
+        self.done_ns[transfer] = self.free_ns[0] + self.latency_ns
+        if self.queue.is_empty(0):
+            events.push(self.done_ns[transfer], CONTROLLER, LINK)
+        self.queue.append(0, transfer, self.following)
+
+    @method
+    def arrived(self, events):
+        """Remove the first transfer, which is complete, from the link; return its job."""
+        transfer = self.queue.pop(0, self.following)
+        if not self.queue.is_empty(0):
+            events.push(self.done_ns[self.queue.first[0]], CONTROLLER, LINK)
+        give_back(self, transfer)
+        return self.job[transfer]
 
 
 @kernel
@@ -106,7 +189,7 @@ def gather(controller, job, start, end):
                 missing = at
             missing_end = upto
         elif windows.state[window] == READY:
-            windows.ready.touch(window)
+            windows.ready.renew(0, window)
             in_dram += upto - at
         else:
             wait_for(controller, window, job, upto - at)
@@ -119,17 +202,12 @@ def wait_for(controller, window, job, length):
     """Queue a transfer of a job's bytes until the window has been read."""
     controller.counts[WINDOW_WAITED] += length
     windows, link = controller.windows, controller.link
-    is_first, last = windows.first_waiting[window] == NOTHING, windows.last_waiting[window]
-    if not is_first and link.job[last] == job:
+    last = windows.waiting.last[window]
+    if not windows.waiting.is_empty(window) and link.job[last] == job:
         link.length[last] += length
         return
     controller.jobs.pending[job] += 1
-    transfer = link.take(job, length)
-    if is_first:
-        windows.first_waiting[window] = transfer
-    else:
-        link.next[last] = transfer
-    windows.last_waiting[window] = transfer
+    windows.waiting.append(window, link.take(job, length), link.following)
 
 
 @kernel
@@ -141,7 +219,7 @@ def read_ahead(controller, now, at, events):
         return
     size = windows.window_bytes
     for number in range(at // size, (end - 1) // size + 1):
-        if windows.slots.find(number) != NOTHING:
+        if windows.slots.table.find(number) != NOTHING:
             continue
         start = max(at, number * size)
         slot = windows.claim(number, start)
@@ -149,31 +227,27 @@ def read_ahead(controller, now, at, events):
             return
         length = windows.end(number) - start
         controller.counts[AHEAD_READ] += length
-        controller.array.submit(now, slot << 2 | WINDOW, READ, start, length, events)
+        controller.array.submit(now, slot << 2 | WINDOW, Op.READ, start, length, events)
 
 
 @kernel
 def window_arrived(controller, now, window, events):
-    """Send the transfers that waited for a window, and make it ready."""
-    link = controller.link
-    transfer = controller.windows.first_waiting[window]
-    while transfer != NOTHING:
-        behind = link.next[transfer]
-        link.send(now, transfer, events)
-        transfer = behind
-    controller.windows.arrived(window)
-
-
-WRITE, FLUSH = int(Op.WRITE), int(Op.FLUSH)
-NEVER = 1 << 62
-STARTS_MAX = 2  # destages started at once: limits the array requests of one step
+    """Send the transfers that waited for a window; make it ready, or free it if it is doomed."""
+    windows, link = controller.windows, controller.link
+    while not windows.waiting.is_empty(window):
+        link.send(now, windows.waiting.pop(window, link.following), events)
+    if windows.state[window] == DOOMED:
+        windows.slots.release(window)
+    else:
+        windows.state[window] = READY
+        windows.ready.add(0, window)
 
 
 @kernel
 def flush(controller, now, job, events):
     """Make written data durable: at once with a protected DRAM, else by destaging and flushing."""
     if controller.lines.slots.capacity == 0:
-        controller.ask_array(now, job, FLUSH, 0, 0, events)
+        controller.ask_array(now, job, Op.FLUSH, 0, 0, events)
     elif controller.protected != 0:
         controller.jobs.pending[job] += 1
         controller.link.send(now, controller.link.take(job, 0), events)
@@ -197,28 +271,23 @@ def put_in_queue(controller, job, stage):
     jobs = controller.jobs
     jobs.pending[job] += 1
     jobs.stage[job] = stage
-    if controller.state[FIRST_QUEUED] == NOTHING:
-        controller.state[FIRST_QUEUED] = job
-    else:
-        jobs.next[controller.state[LAST_QUEUED]] = job
-    controller.state[LAST_QUEUED] = job
+    controller.queue.append(0, job, jobs.following)
 
 
 @kernel
 def leave_queue(controller):
     """Remove the first job of the queue; return its tag if it is complete, else -1."""
-    job = controller.state[FIRST_QUEUED]
-    controller.state[FIRST_QUEUED] = controller.jobs.next[job]
+    job = controller.queue.pop(0, controller.jobs.following)
     return controller.jobs.completed(job)
 
 
 @kernel
 def go_on(controller, now, events):
     """Serve the queue, destage if there is a reason, and set the idle timer."""
-    job = controller.state[FIRST_QUEUED]
+    job = controller.queue.first[0]
     while job != NOTHING and serve(controller, now, job, events):
         leave_queue(controller)  # its transfer is in progress
-        job = controller.state[FIRST_QUEUED]
+        job = controller.queue.first[0]
     used = controller.lines.slots.used()
     if used == 0:
         controller.state[DRAINING] = 0
@@ -252,7 +321,7 @@ def serve(controller, now, job, events):
         jobs.stage[job] = DRAIN_LAST
     if jobs.flushing[job] == 0 and controller.lines.slots.used() == 0:
         jobs.flushing[job] = 1
-        controller.ask_array(now, job, FLUSH, 0, 0, events)
+        controller.ask_array(now, job, Op.FLUSH, 0, 0, events)
     return False
 
 
@@ -278,7 +347,7 @@ def drained(controller, job):
     """Continue the first job of the queue after a flush of the array; return its tag if done."""
     jobs = controller.jobs
     jobs.flushing[job] = 0
-    if jobs.stage[job] == DRAIN_FIRST and jobs.op[job] & OP_MASK == WRITE:
+    if jobs.stage[job] == DRAIN_FIRST and jobs.op[job] & OP_MASK == Op.WRITE:
         jobs.stage[job] = PLACE
         return jobs.completed(job)
     jobs.pending[job] -= 1
@@ -297,8 +366,8 @@ def destage(controller, now, events):
     controller.counts[DESTAGED] += length
     controller.counts[DESTAGES_DONE] += 1
     controller.counts[FULL_STRIPES] += length == lines.stripe_bytes
-    job = controller.jobs.take(NOTHING, WRITE, start, length)
-    controller.array.submit(now, job << 2 | DESTAGE, WRITE, start, length, events)
+    job = controller.jobs.take(NOTHING, Op.WRITE, start, length)
+    controller.array.submit(now, job << 2 | DESTAGE, Op.WRITE, start, length, events)
 
 
 @kernel
@@ -308,11 +377,8 @@ def destage_done(controller, now, job, events):
     controller.state[DESTAGES] -= 1
     controller.lines.landed(start, start + controller.jobs.length[job])
     controller.invalidate(job)
-    controller.jobs.release(job)
+    give_back(controller.jobs, job)
     go_on(controller, now, events)
-
-
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 
 
 @state_machine
@@ -330,8 +396,9 @@ class Controller(NamedTuple):
     windows: Windows
     lines: Lines
     jobs: Jobs
+    queue: Fifos  # of jobs
     link: Link
-    state: Ints  # [DESTAGES ... LAST_QUEUED]
+    state: Ints  # [DESTAGES ... TIMER]
     counts: Ints  # [DRAM_READ ... FULL_STRIPES]
 
     @classmethod
@@ -339,18 +406,19 @@ class Controller(NamedTuple):
         """Return a controller with empty DRAM."""
         p = parameters
         size = int(array.capacity_bytes)
-        state = np.zeros(6, np.int64)
-        state[[FIRST_QUEUED, LAST_QUEUED]] = NOTHING
-        return cls(
-            **{name: int(getattr(p, name)) for name in cls._fields[:6]},
+        link = {"queue": Fifos.new(), "free_ns": np.zeros(1, np.int64)}
+        return filled(
+            cls,
+            len(NAMES),
+            p,
             capacity_bytes=size,
             array=array,
             windows=Windows.new(p, size),
-            lines=Lines.new(p.line_bytes, p.lines, p.stripe_bytes, size),
+            lines=Lines.new(p, size),
             jobs=pool_of(Jobs, capacity),
-            link=Link.new(p.latency_ns, p.rate, capacity),
-            state=state,
-            counts=np.zeros(len(NAMES), np.int64),
+            queue=Fifos.new(),
+            link=pool_of(Link, capacity, p, bytes_per_s=p.rate, **link),
+            state=np.zeros(4, np.int64),
         )
 
     @property
@@ -414,7 +482,7 @@ class Controller(NamedTuple):
             jobs = grown_pool(jobs, doubled(len(jobs.tag), int(jobs.free[1]), demand))
         if link.free[1] < demand:
             size = doubled(len(link.job), int(link.free[1]), demand)
-            link = with_room(link, size, ("job", "length", "done_ns"), "next")
+            link = grown_pool(link, size, ("job", "length", "done_ns"))
         return self._replace(jobs=jobs, link=link, array=array)
 
     @method
@@ -422,33 +490,26 @@ class Controller(NamedTuple):
         """Take a request; `complete`, `wake` or `own_event` will return its tag."""
         self.state[LAST_NS] = now
         kind = op & OP_MASK
-        if kind == FLUSH or length == 0:
-            job = self.jobs.take(tag, FLUSH, 0, 0)
+        if kind == Op.FLUSH or length == 0:
+            job = self.jobs.take(tag, Op.FLUSH, 0, 0)
             flush(self, now, job, events)
             return
         job = self.jobs.take(tag, op, offset, length)
-        if kind == READ:
+        if kind == Op.READ:
             read(self, now, job, events)
             return
-        if kind == WRITE and self.lines.slots.capacity > 0:
+        if kind == Op.WRITE and self.lines.slots.capacity > 0:
             drains = self.protected == 0 and op & PREFLUSH != 0
             put_in_queue(self, job, DRAIN_FIRST if drains else PLACE)
             self.jobs.placed[job] = offset // SECTOR * SECTOR
         else:
-            if kind == DISCARD:
+            if kind == Op.DISCARD:
                 discard(self, offset, offset + length)
             self.ask_array(now, job, op, offset, length, events)
         go_on(self, now, events)
 
-    @method
-    def submit_background(self, now, tag, op, offset, length, events):
-        """Take a write that nobody waits for; nothing holds it up here."""
-        self.submit(now, tag, op, offset, length, events)
-
-    @method
-    def holds_back(self):
-        """Return whether the last background write waits in front of the tier: never."""
-        return False
+    submit_background = Tier.submit_background  # type: ignore[misc]
+    holds_back = Tier.holds_back  # type: ignore[misc]
 
     @method
     def complete(self, now, number, events):
@@ -483,7 +544,7 @@ class Controller(NamedTuple):
             destage_done(self, now, number, events)
             return NOTHING
         jobs = self.jobs
-        if jobs.op[number] & OP_MASK == READ:
+        if jobs.op[number] & OP_MASK == Op.READ:
             return jobs.completed(number)
         if jobs.flushing[number] == 0:
             self.invalidate(number)

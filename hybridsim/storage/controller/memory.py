@@ -6,40 +6,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.caches.policies.lru import LRU
 from hybridsim.caches.streams import Streams
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, free_list
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled, free_list
 from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.jit import method, state_machine
-from hybridsim.jit.octaves import octave
-
-NOTHING = -1
-MULTIPLIER = 0x61C88647  # 2^32 / golden ratio, negated: Knuth's multiplicative hashing
-LOW_BITS = 0x7FFFFFFF
+from hybridsim.jit.instructions import octave
+from hybridsim.jit.lists import NOTHING, Chains, Fifos, Table, give_back, taken
 
 
 @state_machine
 class Slots(NamedTuple):
-    """A fixed number of slots; each holds one number, and no number is in two: a hash table."""
+    """A fixed number of slots; each holds one number, and no number is in two."""
 
     capacity: int
-    number: Ints
-    next: Int32s  # next slot of the same bucket, or next free slot
-    bucket: Int32s  # first slot, or NOTHING; a power of two of buckets
+    table: Table  # number -> slot
+    following: Int32s  # the free list
     free: Ints  # [first free slot, number of free slots]
 
     @classmethod
     def new(cls, capacity: int) -> Slots:
         """Return empty slots; `capacity` may be 0."""
         length = max(capacity, 1)
-        buckets = 1 << (2 * length - 1).bit_length()
-        return cls(
-            capacity,
-            np.zeros(length, np.int64),
-            free_list(length),
-            np.full(buckets, NOTHING, np.int32),
-            np.array([0, capacity]),
-        )
+        return cls(capacity, Table.new(length), free_list(length), np.array([0, capacity]))
 
     @method
     def used(self):
@@ -47,45 +35,17 @@ class Slots(NamedTuple):
         return self.capacity - self.free[1]
 
     @method
-    def find(self, number):
-        """Return the slot that holds a number, or -1."""
-        slot = self.bucket[self.home(number)]
-        while slot != NOTHING and self.number[slot] != number:
-            slot = self.next[slot]
-        return slot
-
-    @method
     def take(self, number):
         """Put a number that no slot holds into a free slot; there must be one."""
-        slot = self.free[0]
-        self.free[0] = self.next[slot]
-        self.free[1] -= 1
-        home = self.home(number)
-        self.number[slot] = number
-        self.next[slot] = self.bucket[home]
-        self.bucket[home] = slot
+        slot = taken(self)
+        self.table.insert(slot, number)
         return slot
 
     @method
     def release(self, slot):
         """Free a slot."""
-        home = self.home(self.number[slot])
-        if self.bucket[home] == slot:
-            self.bucket[home] = self.next[slot]
-        else:
-            before = self.bucket[home]
-            while self.next[before] != slot:
-                before = self.next[before]
-            self.next[before] = self.next[slot]
-        self.next[slot] = self.free[0]
-        self.free[0] = slot
-        self.free[1] += 1
-
-    @method
-    def home(self, number):
-        """Return the bucket of a number; products stay within 63 bits."""
-        scattered = ((number ^ (number >> 31)) & LOW_BITS) * MULTIPLIER >> 20
-        return scattered & (len(self.bucket) - 1)
+        self.table.remove(slot)
+        give_back(self, slot)
 
 
 SHIFT = 5
@@ -172,33 +132,29 @@ class Windows(NamedTuple):
     slots: Slots
     state: Bytes
     start: Ints  # first byte that was read
-    first_waiting: Int32s  # transfers that wait for the window
-    last_waiting: Int32s
-    ready: LRU
+    waiting: Fifos  # by window: transfers that wait for it
+    ready: Chains  # in order of use
     streams: Streams
 
     @classmethod
     def new(cls, parameters: ControllerParameters, capacity_bytes: int) -> Windows:
         """Return empty DRAM."""
         p, length = parameters, max(parameters.windows, 1)
-        return cls(
-            p.window_bytes,
-            p.read_ahead_bytes,
-            p.sequential_after,
-            capacity_bytes,
-            Slots.new(p.windows),
-            np.zeros(length, np.uint8),
-            np.zeros(length, np.int64),
-            np.full(length, NOTHING, np.int32),
-            np.full(length, NOTHING, np.int32),
-            LRU.new(length),
-            Streams.new(p.streams),
+        return filled(
+            cls,
+            length,
+            p,
+            capacity_bytes=capacity_bytes,
+            slots=Slots.new(p.windows),
+            waiting=Fifos.new(length),
+            ready=Chains.new(length),
+            streams=Streams.new(p.streams),
         )
 
     @method
     def holding(self, byte):
         """Return the window that has a byte, or will have it after the read in progress; or -1."""
-        slot = self.slots.find(byte // self.window_bytes)
+        slot = self.slots.table.find(byte // self.window_bytes)
         if slot == NOTHING or self.state[slot] == DOOMED or byte < self.start[slot]:
             return NOTHING
         return slot
@@ -207,7 +163,7 @@ class Windows(NamedTuple):
     def border(self, byte):
         """Return the next byte after which the state of bytes may change."""
         number = byte // self.window_bytes
-        slot = self.slots.find(number)
+        slot = self.slots.table.find(number)
         if slot != NOTHING and byte < self.start[slot]:
             return self.start[slot]
         return (number + 1) * self.window_bytes
@@ -221,30 +177,21 @@ class Windows(NamedTuple):
     def claim(self, number, start):
         """Allocate a slot for a new window, to be read from `start` on; -1 if there is none."""
         if self.slots.free[1] == 0:
-            victim = self.ready.evict()
+            victim = self.ready.oldest[0]
             if victim == NOTHING:
                 return NOTHING
+            self.ready.remove(0, victim)
             self.slots.release(victim)
         slot = self.slots.take(number)
         self.state[slot] = READING
         self.start[slot] = start
-        self.first_waiting[slot] = NOTHING
         return slot
-
-    @method
-    def arrived(self, slot):
-        """Make a window that has been read ready, or free it if it is doomed."""
-        if self.state[slot] == DOOMED:
-            self.slots.release(slot)
-        else:
-            self.state[slot] = READY
-            self.ready.admit(slot)
 
     @method
     def drop_window(self, slot):
         """Drop a window; one that is being read keeps its slot."""
         if self.state[slot] == READY:
-            self.ready.remove(slot)
+            self.ready.remove(0, slot)
             self.slots.release(slot)
         else:
             self.state[slot] = DOOMED
@@ -254,7 +201,7 @@ class Windows(NamedTuple):
         """Drop the windows whose end a read from `start` to `end` has reached."""
         for number in range(start // self.window_bytes, (end - 1) // self.window_bytes + 1):
             if self.end(number) <= end:
-                slot = self.slots.find(number)
+                slot = self.slots.table.find(number)
                 if slot != NOTHING:
                     self.drop_window(slot)
 
@@ -267,13 +214,13 @@ class Windows(NamedTuple):
         last = (end - 1) // self.window_bytes
         if last - first < self.slots.capacity:
             for number in range(first, last + 1):
-                slot = self.slots.find(number)
+                slot = self.slots.table.find(number)
                 if slot != NOTHING:
                     self.drop_window(slot)
             return
         for slot in range(self.slots.capacity):  # a discard of half a disk
-            number = self.slots.number[slot]
-            if first <= number <= last and self.slots.find(number) == slot:
+            number = self.slots.table.number[slot]
+            if first <= number <= last and self.slots.table.find(number) == slot:
                 self.drop_window(slot)
 
 
@@ -292,23 +239,22 @@ class Lines(NamedTuple):
     slots: Slots
     dirty: Ints  # newer than on the array and not being destaged
     flying: Ints  # being destaged
-    waiting: LRU  # lines that wait, longest first
+    waiting: Chains  # lines that wait
     rows: OrderedSet  # rows with waiting lines; also some that have none any more
     position: Ints  # [row of the last destage]
 
     @classmethod
-    def new(cls, line_bytes: int, lines: int, stripe_bytes: int, capacity_bytes: int) -> Lines:
+    def new(cls, parameters: ControllerParameters, capacity_bytes: int) -> Lines:
         """Return empty DRAM."""
-        length = max(lines, 1)
-        return cls(
-            line_bytes,
-            stripe_bytes,
-            Slots.new(lines),
-            np.zeros(length, np.int64),
-            np.zeros(length, np.int64),
-            LRU.new(length),
-            OrderedSet.below(-(-capacity_bytes // stripe_bytes) if lines else 1),
-            np.zeros(1, np.int64),
+        p, length = parameters, max(parameters.lines, 1)
+        return filled(
+            cls,
+            length,
+            p,
+            slots=Slots.new(p.lines),
+            waiting=Chains.new(length),
+            rows=OrderedSet.below(-(-capacity_bytes // p.stripe_bytes) if p.lines else 1),
+            position=np.zeros(1, np.int64),
         )
 
     @method
@@ -325,20 +271,20 @@ class Lines(NamedTuple):
     @method
     def held(self, byte):
         """Return the bits of the sectors in DRAM of a byte's line."""
-        slot = self.slots.find(byte // self.line_bytes)
+        slot = self.slots.table.find(byte // self.line_bytes)
         return 0 if slot == NOTHING else self.dirty[slot] | self.flying[slot]
 
     @method
     def has_place(self, byte):
         """Return whether a byte's line is in DRAM, or there is a free slot for it."""
-        return self.slots.free[1] > 0 or self.slots.find(byte // self.line_bytes) != NOTHING
+        return self.slots.free[1] > 0 or self.slots.table.find(byte // self.line_bytes) != NOTHING
 
     @method
     def write(self, start, end):
         """Make sectors of one line dirty; return how many of them were dirty already."""
         number = start // self.line_bytes
         mask = self.mask(start, end)
-        slot = self.slots.find(number)
+        slot = self.slots.table.find(number)
         if slot == NOTHING:
             slot = self.slots.take(number)
             self.dirty[slot] = 0
@@ -352,8 +298,8 @@ class Lines(NamedTuple):
     @method
     def wait(self, slot):
         """Add a line to those that wait."""
-        self.waiting.admit(slot)
-        self.rows.add(self.slots.number[slot] * self.line_bytes // self.stripe_bytes)
+        self.waiting.add(0, slot)
+        self.rows.add(self.slots.table.number[slot] * self.line_bytes // self.stripe_bytes)
 
     @method
     def drop(self, start, end):
@@ -363,10 +309,10 @@ class Lines(NamedTuple):
         dropped = 0
         if last - first < self.slots.capacity:
             for number in range(first, last + 1):
-                dropped += self.drop_in(self.slots.find(number), start, end)
+                dropped += self.drop_in(self.slots.table.find(number), start, end)
             return dropped
         for slot in range(self.slots.capacity):  # a discard of half a disk
-            if self.slots.find(self.slots.number[slot]) == slot:
+            if self.slots.table.find(self.slots.table.number[slot]) == slot:
                 dropped += self.drop_in(slot, start, end)
         return dropped
 
@@ -375,7 +321,7 @@ class Lines(NamedTuple):
         """Drop the dirty sectors of a range in one line; return their number."""
         if slot == NOTHING:
             return 0
-        begin = self.slots.number[slot] * self.line_bytes
+        begin = self.slots.table.number[slot] * self.line_bytes
         start = max(start, begin)
         end = min(end, begin + self.line_bytes)
         if start >= end:
@@ -383,23 +329,23 @@ class Lines(NamedTuple):
         gone = self.dirty[slot] & self.mask(start, end)
         self.dirty[slot] &= ~gone
         if gone != 0 and self.dirty[slot] == 0 and self.flying[slot] == 0:
-            self.waiting.remove(slot)
+            self.waiting.remove(0, slot)
             self.slots.release(slot)
         return self.bits(gone)
 
     @method
     def waits(self, number):
         """Return the slot of a line that waits, or -1."""
-        slot = self.slots.find(number)
+        slot = self.slots.table.find(number)
         return slot if slot != NOTHING and self.flying[slot] == 0 else NOTHING
 
     @method
     def next_start(self, oldest_first):
         """Return the first byte to destage next, or -1 if no line waits."""
-        oldest = self.waiting.oldest()
+        oldest = self.waiting.oldest[0]
         if oldest == NOTHING:
             return NOTHING
-        row = self.slots.number[oldest] * self.line_bytes // self.stripe_bytes
+        row = self.slots.table.number[oldest] * self.line_bytes // self.stripe_bytes
         if not oldest_first:
             row = self.next_row(self.position[0])
         start = self.first_waiting(row)
@@ -445,7 +391,7 @@ class Lines(NamedTuple):
             mask = self.mask(at, upto)
             self.dirty[slot] &= ~mask
             self.flying[slot] = mask
-            self.waiting.remove(slot)
+            self.waiting.remove(0, slot)
             at = upto
             if upto < border:
                 break
@@ -455,7 +401,7 @@ class Lines(NamedTuple):
     def landed(self, start, end):
         """End a destage: free its lines, unless they are dirty again."""
         for number in range(start // self.line_bytes, (end - 1) // self.line_bytes + 1):
-            slot = self.slots.find(number)
+            slot = self.slots.table.find(number)
             self.flying[slot] = 0
             if self.dirty[slot] != 0:
                 self.wait(slot)

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints, filled, longer
+from hybridsim.foundation.arrays import Int32s, Ints, grown_pool, pool_of
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.jit import method, state_machine
-from hybridsim.storage.devices.flash_dies import NOTHING, PROGRAM_ENDS, Dies, Lines
+from hybridsim.jit.lists import NOTHING, Fifos, give_back, taken
+from hybridsim.storage.devices.flash_dies import PROGRAM_ENDS, Dies
 from hybridsim.storage.devices.ftl import Mapping
 from hybridsim.storage.devices.ssd import level
 
@@ -25,28 +26,14 @@ class Requests(NamedTuple):
     length: Ints
     ready_ns: Ints  # write: when its data has arrived in the drive
     pending: Int32s  # number of dies that have not completed their part
-    waiting: Lines  # by member; the last line is of free slots
-    free: Ints  # [number of free slots]
-
-    @classmethod
-    def new(cls, members: int, capacity: int) -> Requests:
-        """Return room for `capacity` requests."""
-        waiting = Lines.new(members + 1, capacity).extend(members, range(capacity))
-        return filled(cls, capacity, waiting=waiting, free=np.array([capacity]))
-
-    def grown(self, capacity: int) -> Requests:
-        """Return the same requests with room for `capacity`."""
-        size = len(self.tag)
-        columns = [longer(column, capacity) for column in self[:6]]
-        waiting = self.waiting.grown(capacity)
-        waiting.extend(len(waiting.first) - 1, range(size, capacity))
-        return Requests._make([*columns, waiting, self.free + capacity - size])
+    waiting: Fifos  # by member
+    following: Int32s  # the next one that waits, or in the free list
+    free: Ints  # [first free slot, number of free slots]
 
     @method
     def take(self, tag, op, offset, length):
         """Put a request into a free slot; return the slot."""
-        self.free[0] -= 1
-        slot = self.waiting.pop(len(self.waiting.first) - 1)
+        slot = taken(self)
         self.tag[slot] = tag
         self.op[slot] = op
         self.offset[slot] = offset
@@ -57,12 +44,10 @@ class Requests(NamedTuple):
     @method
     def release(self, slot):
         """Free a slot; return the tag that was in it."""
-        self.free[0] += 1
-        self.waiting.append(len(self.waiting.first) - 1, slot)
+        give_back(self, slot)
         return self.tag[slot]
 
 
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1
 
 # State of a drive: when its link to the host is free; units in the buffer; units in the program
@@ -106,7 +91,7 @@ class Flash(NamedTuple):
         """Return `members` idle drives."""
         return cls(
             model=model,
-            requests=Requests.new(members, capacity),
+            requests=pool_of(Requests, capacity, waiting=Fifos.new(members)),
             nand=Dies.new(members, model, capacity),
             mapping=Mapping.new(members, model),
             drive=np.zeros((members, 10), np.int64),
@@ -122,7 +107,7 @@ class Flash(NamedTuple):
     @method
     def room(self):
         """Return how many more requests the bank can take."""
-        return self.requests.free[0]
+        return self.requests.free[1]
 
     def size(self) -> int:
         """Return the capacity of the bank in requests."""
@@ -130,10 +115,9 @@ class Flash(NamedTuple):
 
     def grown(self, capacity: int) -> Flash:
         """Return the same bank with room for `capacity` requests, each on all dies of a drive."""
-        senses = self.nand.senses.grown(capacity * self.model.dies)
-        return self._replace(
-            requests=self.requests.grown(capacity), nand=self.nand._replace(senses=senses)
-        )
+        requests = grown_pool(self.requests, capacity, Requests._fields[:6])
+        nand = self.nand.grown(capacity * self.model.dies)
+        return self._replace(requests=requests, nand=nand)
 
     def totals(self, now_ns: int) -> dict[str, int]:
         """Return the counters of all members so far, by name."""
@@ -152,31 +136,26 @@ class Flash(NamedTuple):
     def submit(self, now, member, tag, op, offset, length, kind, events):
         """Take a request."""
         what = op & OP_MASK
-        if what == FLUSH:
-            self.submit_flush(now, member, tag, kind, events)
-        elif length == 0 or what == DISCARD:
-            if what == DISCARD:
+        if what == Op.FLUSH:
+            if self.model.is_protected == 1:
+                self.flush_buffer(now, member, tag, kind, events)
+            else:  # a power loss could destroy what is in the buffer
+                self.wait(now, member, self.requests.take(tag, Op.FLUSH, 0, 0), kind, events)
+        elif length == 0 or what == Op.DISCARD:
+            if what == Op.DISCARD:
                 end = (offset + length) // self.model.unit_bytes
                 self.mapping.discard(member, -(-offset // self.model.unit_bytes), end)
             events.push(now + self.model.command_ns, kind, tag)
-        elif what == READ:
+        elif what == Op.READ:
             self.counts[member, BYTES_READ] += length
-            slot = self.requests.take(tag, READ, offset, length)
+            slot = self.requests.take(tag, Op.READ, offset, length)
             if self.model.is_blocking == 1 and self.drive[member, BARRIERS] > 0:
-                self.requests.waiting.append(member, slot)
+                self.requests.waiting.append(member, slot, self.requests.following)
             else:
                 self.read(now, member, slot, kind, events)
         else:
             self.counts[member, BYTES_WRITTEN] += length
             self.submit_write(now, member, tag, op, offset, length, kind, events)
-
-    @method
-    def submit_flush(self, now, member, tag, kind, events):
-        """Make the data in the buffer durable, if a power loss could destroy it."""
-        if self.model.is_protected == 1:
-            self.flush_buffer(now, member, tag, kind, events)
-        else:
-            self.wait(now, member, self.requests.take(tag, FLUSH, 0, 0), kind, events)
 
     @method
     def submit_write(self, now, member, tag, op, offset, length, kind, events):
@@ -185,7 +164,7 @@ class Flash(NamedTuple):
         if self.model.is_protected == 1 and op & PREFLUSH and self.drive[member, DIRTY] == 1:
             ready += self.model.flush_ns
         if self.model.is_protected == 1:
-            op = WRITE
+            op = Op.WRITE
         in_line = not self.requests.waiting.is_empty(member) or not self.has_space(member)
         slot = self.requests.take(tag, op, offset, length)
         self.requests.ready_ns[slot] = ready
@@ -217,9 +196,9 @@ class Flash(NamedTuple):
     def wait(self, now, member, slot, kind, events):
         """Queue a request, and start it if possible."""
         op = self.requests.op[slot]
-        if op == FLUSH or op & PREFLUSH != 0:
+        if op == Op.FLUSH or op & PREFLUSH != 0:
             self.drive[member, BARRIERS] += 1
-        self.requests.waiting.append(member, slot)
+        self.requests.waiting.append(member, slot, self.requests.following)
         self.proceed(now, member, kind, events)
 
     @method
@@ -231,20 +210,20 @@ class Flash(NamedTuple):
     def proceed(self, now, member, kind, events):
         """Process the drive's queue in order as far as possible."""
         requests = self.requests
-        waiting = requests.waiting
+        waiting, links = requests.waiting, requests.following
         while self.drive[member, FLUSHING] == 0 and not waiting.is_empty(member):
             slot = waiting.first[member]
             op = requests.op[slot]
-            if op & OP_MASK == FLUSH or op & PREFLUSH != 0:
+            if op & OP_MASK == Op.FLUSH or op & PREFLUSH != 0:
                 if not self.is_drained(now, member, kind, events):
                     return
                 self.drive[member, FLUSHING] = 1
                 self.flush_buffer(now, member, -1 - member, kind, events)
-            elif op == READ:
-                waiting.pop(member)
+            elif op == Op.READ:
+                waiting.pop(member, links)
                 self.read(now, member, slot, kind, events)
             elif self.has_space(member):
-                waiting.pop(member)
+                waiting.pop(member, links)
                 self.accept(now, member, slot, kind, events)
             else:
                 return
@@ -273,8 +252,8 @@ class Flash(NamedTuple):
         self.drive[member, FLUSHING] = 0
         slot = requests.waiting.first[member]
         tag = NOTHING
-        if requests.op[slot] == FLUSH:
-            requests.waiting.pop(member)
+        if requests.op[slot] == Op.FLUSH:
+            requests.waiting.pop(member, requests.following)
             tag = requests.release(slot)
         else:
             requests.op[slot] -= PREFLUSH
@@ -346,7 +325,8 @@ class Flash(NamedTuple):
         drive[member, OPEN] = 0
         drive[member, ISSUED] += 1
         drive[member, UNPROGRAMMED] += 1
-        work_ns = self.model.collect_ns + self.mapping.take_debt(member, die)
+        work_ns = self.model.collect_ns + self.mapping.debt_ns[member, die]
+        self.mapping.debt_ns[member, die] = 0
         die += member * self.model.dies
         self.nand.program(now, die, work_ns, kind, events)
         if forced != NOTHING and self.nand.force(die, forced):

@@ -6,59 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints, filled, longer
+from hybridsim.foundation.arrays import Int32s, Ints, grown_pool, pool_of
 from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.jit import method, state_machine
-
-NOTHING = -1
-
-
-@state_machine
-class Lines(NamedTuple):
-    """Queues of numbered items, each in at most one; a queue of unused items is a pool."""
-
-    first: Int32s  # by line: item, or NOTHING
-    last: Int32s
-    next: Int32s  # by item
-
-    @classmethod
-    def new(cls, lines: int, items: int) -> Lines:
-        """Return empty queues; no item is in one yet."""
-        ends = (np.full(lines, NOTHING, np.int32) for _ in range(2))
-        return cls._make([*ends, np.full(items, NOTHING, np.int32)])
-
-    def grown(self, items: int) -> Lines:
-        """Return the same queues over more items."""
-        return self._replace(next=longer(self.next, items, NOTHING))
-
-    def extend(self, line: int, items: range) -> Lines:
-        """Append items that are in no queue to one."""
-        for item in items:
-            self.append(line, item)
-        return self
-
-    @method
-    def is_empty(self, line):
-        """Return whether a queue is empty."""
-        return self.first[line] == NOTHING
-
-    @method
-    def append(self, line, item):
-        """Append an item to a queue."""
-        self.next[item] = NOTHING
-        if self.first[line] == NOTHING:
-            self.first[line] = item
-        else:
-            self.next[self.last[line]] = item
-        self.last[line] = item
-
-    @method
-    def pop(self, line):
-        """Remove and return the first item of a queue that is not empty."""
-        item = int(self.first[line])
-        self.first[line] = self.next[item]
-        return item
-
+from hybridsim.jit.lists import NOTHING, Fifos, give_back, taken
 
 # The activity of a die.
 IDLE, WANTS_BUS, SENSING, HOLDS_DATA, RECEIVING, PROGRAMMING = range(6)
@@ -77,26 +28,15 @@ class Senses(NamedTuple):
     request: Int32s
     length: Ints
     sense_ns: Ints  # for a program to wait for: the number of the program on its die
-    waiting: Lines  # by die; the last line is of free entries
-    forced: Lines  # by die: entries that are complete with a program
-
-    @classmethod
-    def new(cls, dies: int, capacity: int) -> Senses:
-        """Return room for `capacity` entries."""
-        waiting = Lines.new(dies + 1, capacity).extend(dies, range(capacity))
-        return filled(cls, capacity, waiting=waiting, forced=Lines.new(dies, capacity))
-
-    def grown(self, capacity: int) -> Senses:
-        """Return the same entries with room for `capacity`."""
-        columns = [longer(column, capacity) for column in self[:3]]
-        waiting = self.waiting.grown(capacity)
-        waiting.extend(len(waiting.first) - 1, range(len(self.request), capacity))
-        return Senses._make([*columns, waiting, self.forced.grown(capacity)])
+    waiting: Fifos  # by die
+    forced: Fifos  # by die: entries that are complete with a program
+    following: Int32s  # the next one of a die, or in the free list
+    free: Ints  # [first free, number of free]
 
     @method
     def take(self, request, length, sense_ns):
         """Fill a free entry and return it."""
-        entry = self.waiting.pop(len(self.waiting.first) - 1)
+        entry = taken(self)
         self.request[entry] = request
         self.length[entry] = length
         self.sense_ns[entry] = sense_ns
@@ -109,14 +49,14 @@ class Senses(NamedTuple):
         if not self.forced.is_empty(die) and self.request[last] == request:
             self.sense_ns[last] = program
             return False
-        self.forced.append(die, self.take(request, 0, program))
+        self.forced.append(die, self.take(request, 0, program), self.following)
         return True
 
     @method
     def release(self, entry):
         """Free an entry; return its request."""
-        self.waiting.append(len(self.waiting.first) - 1, entry)
-        return int(self.request[entry])
+        give_back(self, entry)
+        return np.int64(self.request[entry])
 
 
 @state_machine
@@ -130,8 +70,9 @@ class Dies(NamedTuple):
 
     model: FlashParameters
     senses: Senses
-    going_out: Lines  # by channel: dies with data for the controller
-    going_in: Lines  # by channel: dies that wait for a command or for data
+    going_out: Fifos  # by channel: dies with data for the controller
+    going_in: Fifos  # by channel: dies that wait for a command or for data
+    following: Int32s  # by die: the next one that waits for the channel
     is_busy: Int32s  # by channel
     state: Ints  # [die, DOING ... EVENT]
 
@@ -141,12 +82,19 @@ class Dies(NamedTuple):
         dies, channels = members * model.dies, members * model.channels
         return cls(
             model=model,
-            senses=Senses.new(dies, capacity * model.dies),
-            going_out=Lines.new(channels, dies),
-            going_in=Lines.new(channels, dies),
+            senses=pool_of(
+                Senses, capacity * model.dies, waiting=Fifos.new(dies), forced=Fifos.new(dies)
+            ),
+            going_out=Fifos.new(channels),
+            going_in=Fifos.new(channels),
+            following=np.zeros(dies, np.int32),
             is_busy=np.zeros(channels, np.int32),
             state=np.zeros((dies, 9), np.int64),
         )
+
+    def grown(self, senses: int) -> Dies:
+        """Return the same dies with room for so many entries of their work."""
+        return self._replace(senses=grown_pool(self.senses, senses, Senses._fields[:3]))
 
     @method
     def channel(self, die):
@@ -159,7 +107,7 @@ class Dies(NamedTuple):
         """Queue a read of a die; a program in progress is suspended if that saves time."""
         state = self.state
         senses = self.senses
-        senses.waiting.append(die, senses.take(request, length, sense_ns))
+        senses.waiting.append(die, senses.take(request, length, sense_ns), senses.following)
         if state[die, DOING] == IDLE:
             self.go_on(now, die, kind, events)
         elif state[die, DOING] == PROGRAMMING and state[die, LEFT_NS] == 0:
@@ -191,15 +139,15 @@ class Dies(NamedTuple):
         entry = senses.forced.first[die]
         if senses.sense_ns[entry] != self.state[die, PROGRAMMED]:
             return NOTHING
-        return senses.release(senses.forced.pop(die))
+        return senses.release(senses.forced.pop(die, senses.following))
 
     @method
     def go_on(self, now, die, kind, events):
         """Start the next work of an idle die: read, resume, program."""
-        state = self.state
+        state, senses = self.state, self.senses
         state[die, DOING] = WANTS_BUS
-        if not self.senses.waiting.is_empty(die):
-            state[die, SENSE] = self.senses.waiting.pop(die)
+        if not senses.waiting.is_empty(die):
+            state[die, SENSE] = senses.waiting.pop(die, senses.following)
         elif state[die, LEFT_NS] > 0:
             state[die, DOING] = PROGRAMMING
             left = state[die, LEFT_NS]
@@ -211,7 +159,7 @@ class Dies(NamedTuple):
         else:
             state[die, DOING] = IDLE
             return
-        self.going_in.append(self.channel(die), die)
+        self.going_in.append(self.channel(die), die, self.following)
         self.transfer(now, self.channel(die), kind, events)
 
     @method
@@ -220,13 +168,13 @@ class Dies(NamedTuple):
         state = self.state
         while self.is_busy[channel] == 0:
             if not self.going_out.is_empty(channel):
-                die = self.going_out.pop(channel)
+                die = self.going_out.pop(channel, self.following)
                 length = self.senses.length[state[die, SENSE]]
                 self.occupy(now, channel, die, length, kind, events)
             elif self.going_in.is_empty(channel):
                 return
             else:
-                die = self.going_in.pop(channel)
+                die = self.going_in.pop(channel, self.following)
                 if state[die, SENSE] == NOTHING:
                     state[die, DOING] = RECEIVING
                     length = self.model.program_units * self.model.unit_bytes
@@ -263,7 +211,7 @@ class Dies(NamedTuple):
         result = NOTHING
         if doing == SENSING:
             state[die, DOING] = HOLDS_DATA
-            self.going_out.append(channel, die)
+            self.going_out.append(channel, die, self.following)
         elif doing == HOLDS_DATA:
             self.is_busy[channel] = 0
             result = self.senses.release(state[die, SENSE])

@@ -64,13 +64,6 @@ class Mapping(NamedTuple):
         return placed, moved
 
     @method
-    def take_debt(self, member, die):
-        """Return the work of collection that is due on a die, and clear it."""
-        debt_ns = self.debt_ns[member, die]
-        self.debt_ns[member, die] = 0
-        return debt_ns
-
-    @method
     def address(self, member, unit):
         """Return the place of a unit; a unit that was never written is at its own number."""
         if self.is_simulated() and self.where[member, unit] != NOWHERE:

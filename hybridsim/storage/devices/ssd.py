@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Ints, filled
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import SsdParameters
 from hybridsim.jit import kernel, method, state_machine
 
-READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
 BYTES_READ, BYTES_WRITTEN = 0, 1
 UNITS, REQUESTS, OWED_NS = 0, 1, 2
 IS_DIRTY, LAST_DONE_NS = 0, 1
@@ -63,11 +62,10 @@ class SSD(NamedTuple):
     def new(cls, members: int, model: SsdParameters) -> SSD:
         """Return `members` idle drives."""
         dies = (members, model.dies)
-        return cls(
+        return filled(
+            cls,
+            members,
             model=model,
-            controller_free_ns=np.zeros(members, np.int64),
-            link_free_ns=np.zeros(members, np.int64),
-            pipe_free_ns=np.zeros(members, np.int64),
             lane_free_ns=np.zeros((members, max(model.write_lanes, 1)), np.int64),
             read_free_ns=np.zeros(dies, np.int64),
             write_free_ns=np.zeros(dies, np.int64),
@@ -97,22 +95,22 @@ class SSD(NamedTuple):
     def submit(self, now, member, tag, op, offset, length, kind, events):
         """Take a request; its completion is scheduled at once."""
         what = op & OP_MASK
-        if what == FLUSH and self.model.needs_flush == 0:
+        if what == Op.FLUSH and self.model.needs_flush == 0:
             events.push(now, kind, tag)  # no volatile cache: the host sends no FLUSH
             return
         start = max(now, self.controller_free_ns[member])
         if now - self.flush[member, LAST_DONE_NS] >= self.model.sleep_ns:
             start += self.model.wake_ns
-        interval_ns = self.model.write_interval_ns if what == WRITE else self.model.interval_ns
+        interval_ns = self.model.write_interval_ns if what == Op.WRITE else self.model.interval_ns
         self.controller_free_ns[member] = start + interval_ns
         begin = start + self.model.command_ns
-        if what == FLUSH or op & PREFLUSH != 0:
+        if what == Op.FLUSH or op & PREFLUSH != 0:
             begin = self.flush_done(member, begin)
         done = begin
-        if length > 0 and (what == READ or what == WRITE):
+        if length > 0 and (what == Op.READ or what == Op.WRITE):
             link_free = max(self.link_free_ns[member], begin) + self.wire_ns(length)
             self.link_free_ns[member] = link_free
-            if what == READ:
+            if what == Op.READ:
                 done = self.read_done(member, offset, length, begin, link_free)
             else:
                 pipe_ns = length * 1_000_000_000 // self.model.pipe_bytes_per_s

@@ -73,12 +73,19 @@ def timing(drive: SolidState, capacity_bytes: int | None = None) -> SsdParameter
     if drive.program_load_ns:
         collect_ns = _reads_of_a_collection(drive, program_ns, scatter_ns)
     drain_ns = drive.write_buffer_bytes * 10**9 // drive.sequential_write
+    writes = drive.random_write_iops  # per second, that the controller accepts
+    if not drive.slc_cache_bytes:
+        writes = max(writes, drive.random_read_iops)
+    erased_bytes = 0  # beside the cells of the SLC cache
+    if drive.folded_write is not None:
+        erased_bytes = drive.erased_bytes or drive.free_bytes
+        erased_bytes = max(erased_bytes - drive.cell_bits * drive.slc_bytes, 0)
     return drive.parameters_of(
         SsdParameters,
         capacity_bytes=capacity_bytes or drive.capacity_bytes,
         unit_bytes=UNIT_BYTES,
         interval_ns=round(10**9 / drive.random_read_iops),
-        write_interval_ns=round(10**9 / _writes_accepted(drive)),
+        write_interval_ns=round(10**9 / writes),
         program_ns=program_ns,
         scatter_ns=scatter_ns,
         is_by_stream=int(drive.write_rule == "streams"),
@@ -103,7 +110,7 @@ def timing(drive: SolidState, capacity_bytes: int | None = None) -> SsdParameter
         slc_units_per_s=max(drive.slc_refill // UNIT_BYTES, 1),
         native_program_ns=native_program_ns,
         native_scatter_ns=native_scatter_ns,
-        erased_units=_erased_beyond(drive) // UNIT_BYTES,
+        erased_units=erased_bytes // UNIT_BYTES,
         folded_program_ns=folded_program_ns,
         folding_program_ns=folding_program_ns,
         folding_units=folding_units,
@@ -113,14 +120,6 @@ def timing(drive: SolidState, capacity_bytes: int | None = None) -> SsdParameter
         wake_ns=drive.wake_up_ns,
         sleep_ns=drive.sleep_after_ns,
     )
-
-
-def _erased_beyond(drive: SolidState) -> int:
-    """Return the bytes for which there is erased flash beside the cells of the SLC cache."""
-    if drive.folded_write is None:
-        return 0
-    erased = drive.erased_bytes or drive.free_bytes
-    return max(erased - drive.cell_bits * drive.slc_bytes, 0)
 
 
 def _reads_of_a_collection(drive: SolidState, program_ns: int, scatter_ns: int) -> int:
@@ -139,13 +138,6 @@ def _reads_of_a_collection(drive: SolidState, program_ns: int, scatter_ns: int) 
         moved = scatter_ns / (program_ns + reads_ns / units)
         valid = moved / (1 + moved) if moved > 0 else 1.0
     return round(reads_ns)
-
-
-def _writes_accepted(drive: SolidState) -> int:
-    """Return how many writes per second the controller accepts."""
-    if drive.slc_cache_bytes:
-        return drive.random_write_iops
-    return max(drive.random_read_iops, drive.random_write_iops)
 
 
 def _die_time_of_writes(drive: SolidState, rate: int, iops: int) -> tuple[int, int]:

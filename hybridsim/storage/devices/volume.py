@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from hybridsim.storage.drives import CloudVolume
     from hybridsim.storage.drives.datasheet import Placement
 
-READ, WRITE = int(Op.READ), int(Op.WRITE)
 OF_READS, OF_WRITES = range(2)
 THROTTLED, IOPS_LIMIT, BANDWIDTH_LIMIT, LATENCY, BYTES_READ, BYTES_WRITTEN = range(6)
 QUANTILES = 1024
@@ -67,7 +66,7 @@ class Volume(NamedTuple):
         return filled(
             cls,
             members,
-            **{name: getattr(p, name) for name in cls._fields[:5]},
+            p,
             limits=Limits.new(members, p.limits),
             latency_ns=np.array([p.read_latency_ns, p.write_latency_ns]),
             first_draw=np.array(first, np.int64),
@@ -96,14 +95,14 @@ class Volume(NamedTuple):
     def submit(self, now, member, tag, op, offset, length, kind, events):
         """Take a request; its completion is scheduled at once."""
         op = op & OP_MASK
-        table = OF_READS if op == READ else OF_WRITES
+        table = OF_READS if op == Op.READ else OF_WRITES
         start = now
         latency = self.latency_ns[table, self.draw(member)]
-        if length > 0 and (op == READ or op == WRITE):
+        if length > 0 and (op == Op.READ or op == Op.WRITE):
             counted = self.counted(member, offset, length)
-            start = self.admit(now, member, READS if op == READ else WRITES, counted)
+            start = self.admit(now, member, READS if op == Op.READ else WRITES, counted)
             latency += length * S_NS // self.stream_bytes_per_s
-            self.counts[member, BYTES_READ if op == READ else BYTES_WRITTEN] += length
+            self.counts[member, BYTES_READ if op == Op.READ else BYTES_WRITTEN] += length
         done = self.stalled(member, start + latency)
         self.counts[member, LATENCY] += done - start
         events.push(done, kind, tag)

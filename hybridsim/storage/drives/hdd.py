@@ -130,10 +130,12 @@ class HardDisk(Datasheet):
             yield from self._wrong_points()
         else:
             yield from self._wrong_tables()
-        if self.zones is None:
-            yield from self._wrong_rates()
-        else:
+        if self.zones is not None:
             yield from self._wrong_zones(self.zones)
+        elif self.rate_outer is None or self.rate_inner is None:
+            yield "rate_outer", "specify rate_outer and rate_inner, or zones"
+        elif self.rate_inner > self.rate_outer:
+            yield "rate_inner", "rate_inner cannot exceed rate_outer: inner tracks are shorter"
         late_ns = max(self.head_switch_ns, self.skew_ns or 0)
         if late_ns >= self.rev_ns:
             late = "head_switch" if self.head_switch_ns == late_ns else "skew"
@@ -175,12 +177,6 @@ class HardDisk(Datasheet):
                 "seek_fit",
                 "seek_fit must be [a, b, split, c, e]: a + b sqrt(d) to split, c + e d",
             )
-
-    def _wrong_rates(self) -> Iterator[tuple[str, str]]:
-        if self.rate_outer is None or self.rate_inner is None:
-            yield "rate_outer", "specify rate_outer and rate_inner, or zones"
-        elif self.rate_inner > self.rate_outer:
-            yield "rate_inner", "rate_inner cannot exceed rate_outer: inner tracks are shorter"
 
     def _wrong_zones(self, zones: list[list[float]]) -> Iterator[tuple[str, str]]:
         starts = _rises(zones, 4) and zones[0][0] == 0

@@ -53,11 +53,8 @@ def format_percentiles(points: Percentiles) -> str:
     """Return the text that reads back as these points."""
     if [percent for percent, _ in points] == [MEDIAN]:
         return format_time(points[0][1])
-    return ", ".join(f"p{_exact(percent)} {format_time(time_ns)}" for percent, time_ns in points)
-
-
-def _exact(percent: float) -> str:
-    return repr(percent).removesuffix(".0")
+    exact = [(repr(percent).removesuffix(".0"), time_ns) for percent, time_ns in points]
+    return ", ".join(f"p{percent} {format_time(time_ns)}" for percent, time_ns in exact)
 
 
 Latency = Annotated[

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from hybridsim.foundation.codes import Level, Op, Spread
 from hybridsim.jit import kernel, method, state_machine
 
-NEAR, FAR = int(Spread.NEAR), int(Spread.FAR)
 NOTHING = -1
 WHOLE, FAILED, REBUILDING = range(3)  # states of a member
 
@@ -45,19 +44,19 @@ class Layout(NamedTuple):
     @property
     def chunks(self) -> int:
         """Number of chunks of data in the array."""
-        if self.spread == NEAR:
+        if self.spread == Spread.NEAR:
             return self.rows * (self.members - self.parities) // self.copies
         return self.rows // self.copies * self.members
 
     @method
     def place(self, chunk, copy):
         """Return member and row of a copy of a chunk (not for parity)."""
-        if self.spread == NEAR:
+        if self.spread == Spread.NEAR:
             position = chunk * self.copies + copy
             return position % self.members, position // self.members
         member = (chunk + copy) % self.members
         row = chunk // self.members
-        if self.spread == FAR:
+        if self.spread == Spread.FAR:
             return member, row + copy * (self.rows // self.copies)
         # Spread.OFFSET: the copies of a row are in the next rows.
         return member, row * self.copies + copy
@@ -65,10 +64,10 @@ class Layout(NamedTuple):
     @method
     def chunk_at(self, member, row):
         """Return the chunk at a place, and the number of the copy: `copies` if there is none."""
-        if self.spread == NEAR:
+        if self.spread == Spread.NEAR:
             position = row * self.members + member
             return position // self.copies, position % self.copies
-        if self.spread == FAR:
+        if self.spread == Spread.FAR:
             half = self.rows // self.copies
             copy = min(row // half, self.copies)
             return row % half * self.members + (member - copy) % self.members, copy
@@ -93,7 +92,7 @@ def mirror(tier, chunk, within, length):
         start = row * layout.chunk_bytes + within
         if not tier.can_read(member, start + length):
             continue
-        if layout.spread != NEAR or tier.head[member] == start:
+        if layout.spread != Spread.NEAR or tier.head[member] == start:
             best, best_start = member, start
             break
         if tier.next_read[member] == start:
@@ -108,9 +107,6 @@ def mirror(tier, chunk, within, length):
     return best, best_start
 
 
-READ = int(Op.READ)
-
-
 @kernel
 def gather_chunks(tier, now, group, op, offset, length, events):
     """Gather the range on each member; a write goes to every copy."""
@@ -120,7 +116,7 @@ def gather_chunks(tier, now, group, op, offset, length, events):
     while at < end:
         chunk = at // layout.chunk_bytes
         upto = min((chunk + 1) * layout.chunk_bytes, end)
-        if op == READ or layout.copies == 1:
+        if op == Op.READ or layout.copies == 1:
             member, start = tier.source(at, upto - at)
             gather(tier, now, group, member, op, start, start + upto - at, events)
         else:

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import kernel, method, state_machine
+from hybridsim.jit.lists import NOTHING, taken
 from hybridsim.storage.raid.layout import FAILED, gather
-
-NOTHING = -1
 
 # The step of a group when nothing is pending any more; a BLOCKED segment waits to start.
 JOIN, FLUSHED, BLOCKED, READING, WRITING, COPY_READ, COPY_WRITTEN = range(7)
 
 STRIPE_BYTES = 4096  # unit in which md serialises writes
-BUCKETS = 1024
+BUCKETS = 1024  # of rows: a queue each of the segments that are being written or wait
 
 OUTSTANDING, RESERVED, LOST = range(3)  # counts of a tier
 
@@ -41,15 +38,13 @@ class Groups(NamedTuple):
     length: Ints
     joined: Int32s  # first of the segments that this one also writes, or NOTHING
     next: Int32s  # next segment of the bucket, or next joined one
-    next_free: Int32s
+    following: Int32s  # the free list
     free: Ints  # [first free group, number of free groups]
 
     @method
     def take(self, parent, tag):
         """Allocate a group with nothing pending."""
-        group = self.free[0]
-        self.free[0] = self.next_free[group]
-        self.free[1] -= 1
+        group = taken(self)
         self.pending[group] = 0
         self.then[group] = JOIN
         self.parent[group] = parent
@@ -57,17 +52,11 @@ class Groups(NamedTuple):
         return group
 
     @method
-    def release(self, group):
-        """Free a group."""
-        self.next_free[group] = self.free[0]
-        self.free[0] = group
-        self.free[1] += 1
-
-    @method
     def share_stripes(self, one, other):
-        """Return whether two segments of a row have bytes in the same stripe."""
+        """Return whether two segments are of one row, and have bytes in the same stripe."""
         return (
-            self.offset[one] // STRIPE_BYTES
+            self.row[one] == self.row[other]
+            and self.offset[one] // STRIPE_BYTES
             <= (self.offset[other] + self.length[other] - 1) // STRIPE_BYTES
             and self.offset[other] // STRIPE_BYTES
             <= (self.offset[one] + self.length[one] - 1) // STRIPE_BYTES
@@ -85,70 +74,16 @@ class Groups(NamedTuple):
         return then == BLOCKED or (then == READING and count == data)
 
 
-@state_machine
-class Stripes(NamedTuple):
-    """The segments being written or waiting, by row, in order of arrival."""
-
-    bucket: Int32s  # first segment of the rows that share a bucket, or NOTHING
-
-    @classmethod
-    def new(cls) -> Stripes:
-        """Return an empty table."""
-        return cls(np.full(BUCKETS, NOTHING, np.int32))
-
-    @method
-    def first(self, row):
-        """Return the oldest segment in the bucket of a row, or NOTHING."""
-        return self.bucket[row % BUCKETS]
-
-    @method
-    def rival(self, groups, new):
-        """Return the youngest segment that shares stripes with a new one, or NOTHING."""
-        result = NOTHING
-        other = self.first(groups.row[new])
-        while other != NOTHING:
-            if groups.row[other] == groups.row[new] and groups.share_stripes(new, other):
-                result = other
-            other = groups.next[other]
-        return result
-
-    @method
-    def add(self, groups, new):
-        """Add a segment after the others of its row."""
-        groups.next[new] = NOTHING
-        bucket = groups.row[new] % BUCKETS
-        other = self.bucket[bucket]
-        if other == NOTHING:
-            self.bucket[bucket] = new
-            return
-        while groups.next[other] != NOTHING:
-            other = groups.next[other]
-        groups.next[other] = new
-
-    @method
-    def remove(self, groups, gone):
-        """Remove a segment."""
-        bucket = groups.row[gone] % BUCKETS
-        other = self.bucket[bucket]
-        if other == gone:
-            self.bucket[bucket] = groups.next[gone]
-            return
-        while groups.next[other] != gone:
-            other = groups.next[other]
-        groups.next[other] = groups.next[gone]
-
-    @method
-    def is_free(self, groups, waiting):
-        """Return whether no older segment shares stripes with a waiting one."""
-        other = self.first(groups.row[waiting])
-        while other != waiting:
-            if groups.row[other] == groups.row[waiting] and groups.share_stripes(waiting, other):
-                return False
-            other = groups.next[other]
-        return True
-
-
-READ = int(Op.READ)
+@kernel
+def rival_of(tier, segment):
+    """Return the youngest of the older segments that share stripes with one, or NOTHING."""
+    groups, result = tier.groups, NOTHING
+    other = tier.stripes.first[groups.row[segment] % BUCKETS]
+    while other != NOTHING and other != segment:
+        if groups.share_stripes(segment, other):
+            result = other
+        other = groups.next[other]
+    return result
 
 
 @kernel
@@ -191,7 +126,7 @@ def cut_row(tier, now, whole, op, row, begin, end, events):
 def take_segment(tier, now, whole, op, row, start, stop, first, last, events):
     """Read or write bytes start..stop of the chunks first..last of a row."""
     base = row * tier.layout.chunk_bytes
-    if op == READ:
+    if op == Op.READ:
         read_segment(tier, now, whole, row, base + start, base + stop, first, last, events)
         return
     groups = tier.groups
@@ -204,14 +139,14 @@ def take_segment(tier, now, whole, op, row, start, stop, first, last, events):
     groups.offset[group] = base + start
     groups.length[group] = stop - start
     groups.joined[group] = NOTHING
-    rival = tier.stripes.rival(groups, group)
+    rival = rival_of(tier, group)
     if rival == NOTHING:
-        tier.stripes.add(groups, group)
+        tier.stripes.append(row % BUCKETS, group, groups.next)
         start_segment(tier, now, group, events)
     elif groups.can_join(group, rival, tier.members - tier.layout.parities):
         join(tier, group, rival)
     else:
-        tier.stripes.add(groups, group)
+        tier.stripes.append(row % BUCKETS, group, groups.next)
         groups.then[group] = BLOCKED
         tier.counts[RESERVED] += tier.members
 
@@ -247,7 +182,7 @@ def read_segment(tier, now, whole, row, start, stop, first, last, events):
         index = (member - begin) % tier.members
         wanted = tier.can_read(member, stop) if is_lost else first <= index <= last
         if wanted:
-            gather(tier, now, whole, member, READ, start, stop, events)
+            gather(tier, now, whole, member, Op.READ, start, stop, events)
 
 
 @kernel
@@ -274,7 +209,7 @@ def start_segment(tier, now, group, events):
         else:
             reads = modified == modify
         if reads:
-            tier.fork(now, group, member, READ, offset, length, events)
+            tier.fork(now, group, member, Op.READ, offset, length, events)
 
 
 @kernel
@@ -328,16 +263,16 @@ def write_segment(tier, now, group, events):
 def end_segment(tier, now, group, events):
     """Complete the segments that joined a segment, and start those that waited for it."""
     groups = tier.groups
-    tier.stripes.remove(groups, group)
+    row = groups.row[group]
+    tier.stripes.remove(row % BUCKETS, group, groups.next)
     joined = groups.joined[group]
     while joined != NOTHING:
         events.push(now, tier.timer, joined + 1)
         joined = groups.next[joined]
-    row = groups.row[group]
-    other = tier.stripes.first(row)
+    other = tier.stripes.first[row % BUCKETS]
     while other != NOTHING:
         is_blocked = groups.row[other] == row and groups.then[other] == BLOCKED
-        if is_blocked and tier.stripes.is_free(groups, other):
+        if is_blocked and rival_of(tier, other) == NOTHING:
             tier.counts[RESERVED] -= tier.members
             start_segment(tier, now, other, events)
         other = groups.next[other]

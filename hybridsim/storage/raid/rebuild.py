@@ -112,9 +112,6 @@ class Rebuild(NamedTuple):
         return {"rebuilt_bytes": int(self.state[LINE]), "rebuild_bytes": self.start_of(self.pieces)}
 
 
-READ, WRITE = int(Op.READ), int(Op.WRITE)
-
-
 @kernel
 def go_on_rebuilding(tier, now, events):
     """Start the pieces that may start now; schedule the start of the next one."""
@@ -141,7 +138,7 @@ def read_copy(tier, now, piece, events):
     if layout.parities > 0:
         for member in range(tier.members):
             if tier.state[member] == WHOLE:
-                tier.fork(now, group, member, READ, start, length, events)
+                tier.fork(now, group, member, Op.READ, start, length, events)
     else:
         read_other_copy(tier, now, group, start, length, events)
     if groups.pending[group] == 0:
@@ -159,7 +156,7 @@ def read_other_copy(tier, now, group, start, length, events):
         member, row = layout.place(chunk, copy)
         if tier.state[member] == WHOLE:
             at = row * layout.chunk_bytes + start % layout.chunk_bytes
-            tier.fork(now, group, member, READ, at, length, events)
+            tier.fork(now, group, member, Op.READ, at, length, events)
             return
 
 
@@ -169,7 +166,7 @@ def write_copy(tier, now, group, events):
     groups = tier.groups
     groups.then[group] = COPY_WRITTEN
     offset, length = groups.offset[group], groups.length[group]
-    tier.fork(now, group, tier.rebuild.member, WRITE, offset, length, events)
+    tier.fork(now, group, tier.rebuild.member, Op.WRITE, offset, length, events)
 
 
 @kernel

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Ints, pool_of
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled, grown_pool, pool_of
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import ArrayParameters, RebuildParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
+from hybridsim.jit.lists import NOTHING, Fifos, give_back, taken
 from hybridsim.storage.raid.layout import (
     FAILED,
     REBUILDING,
@@ -21,6 +22,7 @@ from hybridsim.storage.raid.layout import (
     mirror,
 )
 from hybridsim.storage.raid.parity import (
+    BUCKETS,
     COPY_READ,
     COPY_WRITTEN,
     FLUSHED,
@@ -31,7 +33,6 @@ from hybridsim.storage.raid.parity import (
     RESERVED,
     WRITING,
     Groups,
-    Stripes,
     cut_rows,
     end_segment,
     write_segment,
@@ -52,67 +53,59 @@ from hybridsim.storage.raid.rebuild import (
 
 @state_machine
 class Line(NamedTuple):
-    """A FIFO in a ring, in front of an array; `depth` requests may be inside, 0: no limit."""
+    """A queue in front of an array; `depth` requests may be inside, 0: no limit."""
 
     depth: int
     tag: Ints
     op: Bytes
     offset: Ints
     length: Ints
-    state: Ints  # [first entry, number of entries, requests inside]
+    queue: Fifos
+    inside: Ints  # [number of requests inside]
+    following: Int32s  # the next one in the queue, or in the free list
+    free: Ints  # [first free, number of free]
 
     @classmethod
     def new(cls, depth: int, capacity: int = 64) -> Line:
         """Return an empty queue; without a depth it is never used."""
-        size = capacity if depth else 0
-        longs = (np.zeros(size, np.int64) for _ in range(3))
-        tag, offset, length = longs
-        return cls(depth, tag, np.zeros(size, np.uint8), offset, length, np.zeros(3, np.int64))
+        inside = np.zeros(1, np.int64)
+        return pool_of(cls, capacity, depth=depth, queue=Fifos.new(), inside=inside)
 
     def grown(self, capacity: int) -> Line:
         """Return the same queue with room for `capacity` requests."""
-        first, count, inside = self.state.tolist()
-        longer = Line.new(self.depth, capacity)
-        entries = (first + np.arange(count)) % max(len(self.tag), 1)
-        longer.tag[:count] = self.tag[entries]
-        longer.op[:count] = self.op[entries]
-        longer.offset[:count] = self.offset[entries]
-        longer.length[:count] = self.length[entries]
-        longer.state[:] = (0, count, inside)
-        return longer
+        return grown_pool(self, capacity, self._fields[1:5])
 
     @method
     def has_room(self, demand):
         """Return whether `demand` more requests could wait."""
-        return self.depth == 0 or len(self.tag) - self.state[1] >= demand
+        return self.depth == 0 or self.free[1] >= demand
 
     @method
     def lets_in(self):
         """Return whether a request may enter, and count it as inside if so."""
-        if self.state[2] >= self.depth:
+        if self.inside[0] >= self.depth:
             return False
-        self.state[2] += 1
+        self.inside[0] += 1
         return True
 
     @method
     def push(self, tag, op, offset, length):
         """Queue a request."""
-        entry = (self.state[0] + self.state[1]) % len(self.tag)
-        self.state[1] += 1
+        entry = taken(self)
         self.tag[entry] = tag
         self.op[entry] = op
         self.offset[entry] = offset
         self.length[entry] = length
+        self.queue.append(0, entry, self.following)
 
     @method
     def left(self):
         """Count a request that leaves; return the entry that replaces it, or -1."""
-        if self.state[1] == 0:
-            self.state[2] -= 1
-            return -1
-        entry = self.state[0]
-        self.state[0] = (entry + 1) % len(self.tag)
-        self.state[1] -= 1
+        entry = self.queue.pop(0, self.following)
+        if entry == NOTHING:
+            self.inside[0] -= 1
+        else:
+            give_back(self, entry)
         return entry
 
 
@@ -158,8 +151,6 @@ class Usage(NamedTuple):
         return {"requests_ns": requests, "in_use_ns": in_use}
 
 
-READ, WRITE, DISCARD, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.DISCARD), int(Op.FLUSH)
-NOTHING = -1
 FLUSH_AFTER = 1 << 40  # flag in a tag
 ARRIVED = -1  # number of a timer: this less the tag of a request that has returned
 
@@ -185,7 +176,7 @@ class Tier(NamedTuple):
     line: Line  # requests that wait for the queue depth
     path_latency_ns: int
     has_fua: int
-    stripes: Stripes
+    stripes: Fifos  # by row, modulo BUCKETS: segments in order of arrival
     rebuild: Rebuild
     counts: Ints  # [OUTSTANDING, RESERVED, LOST]
     state: Bytes  # by member: WHOLE, FAILED, REBUILDING
@@ -209,29 +200,24 @@ class Tier(NamedTuple):
         if p.rebuild is not None:
             state[p.rebuild.member] = REBUILDING
         lost = int((state != WHOLE).sum())
-        return cls(
+        return filled(
+            cls,
+            members,
+            p,
             kind=kind,
             timer=SLOW_TIMER if kind == SLOW else FAST_TIMER,
-            level=int(p.level),
-            members=members,
             member_bits=(members - 1).bit_length(),
-            rmw_level=p.rmw_level,
             rotates=int(rotates),
             capacity_bytes=device_bytes if members == 1 else layout.chunks * layout.chunk_bytes,
             layout=layout,
             groups=pool_of(Groups, 256),
             line=Line.new(p.queue_depth),
-            path_latency_ns=p.path_latency_ns,
-            has_fua=int(p.has_fua),
-            stripes=Stripes.new(),
+            stripes=Fifos.new(BUCKETS),
             rebuild=Rebuild.new(layout, p.rebuild),
             counts=np.array([0, 0, lost]),
             state=state,
             usage=Usage.new(members),
-            head=np.zeros(members, np.int64),
             next_read=np.full(members, NOTHING, np.int64),
-            open_start=np.zeros(members, np.int64),
-            open_end=np.zeros(members, np.int64),
             device=device,
         )
 
@@ -308,22 +294,22 @@ class Tier(NamedTuple):
         if self.has_fua == 0 and op & FUA != 0:
             op ^= FUA
             tag = np.int64(tag) | FLUSH_AFTER
-        if self.members == 1 and op <= WRITE and length > 0:
+        if self.members == 1 and op <= Op.WRITE and length > 0:
             self.issue(now, 2 * tag, 0, op, offset, length, events)
             return
         plain = op & OP_MASK
-        if length == 0 or plain == FLUSH or (plain == DISCARD and self.is_redundant()):
+        if length == 0 or plain == Op.FLUSH or (plain == Op.DISCARD and self.is_redundant()):
             group = self.groups.take(NOTHING, tag)
             self.fork_to_all(now, group, plain, events)
-        elif plain == READ:
+        elif plain == Op.READ:
             self.read(now, tag, offset, length, events)
         elif op & PREFLUSH != 0:
             group = self.groups.take(NOTHING, tag)
             self.groups.then[group] = FLUSHED
-            self.groups.op[group] = WRITE | (op & FUA)
+            self.groups.op[group] = Op.WRITE | (op & FUA)
             self.groups.offset[group] = offset
             self.groups.length[group] = length
-            self.fork_to_all(now, group, FLUSH, events)
+            self.fork_to_all(now, group, Op.FLUSH, events)
         else:
             self.write(now, tag, op, offset, length, events)
 
@@ -367,7 +353,7 @@ class Tier(NamedTuple):
         """Return the tag of a request whose members are done; -1 while it is on the path back."""
         if tag >= FLUSH_AFTER:
             group = self.groups.take(NOTHING, tag ^ FLUSH_AFTER)
-            self.fork_to_all(now, group, FLUSH, events)
+            self.fork_to_all(now, group, Op.FLUSH, events)
             return NOTHING
         if self.path_latency_ns == 0:
             return self.completed(now, tag, events)
@@ -407,7 +393,7 @@ class Tier(NamedTuple):
             elif then != JOIN:
                 self.go_on(now, group, then, events)
                 return NOTHING
-            groups.release(group)
+            give_back(groups, group)
             if parent == NOTHING:
                 return self.done(now, tag, events)
             group = parent
@@ -420,7 +406,7 @@ class Tier(NamedTuple):
             write_copy(self, now, group, events)
             return
         tag = groups.tag[group]
-        groups.release(group)
+        give_back(groups, group)
         if then == COPY_WRITTEN:
             end_copy(self, now, tag, events)
         else:
@@ -459,15 +445,15 @@ class Tier(NamedTuple):
         if offset // layout.chunk_bytes == (offset + length - 1) // layout.chunk_bytes:
             member, start = self.source(offset, length)
             if not with_parity or self.can_read(member, start + length):
-                self.issue(now, 2 * tag, member, READ, start, length, events)
+                self.issue(now, 2 * tag, member, Op.READ, start, length, events)
                 return
         group = self.groups.take(NOTHING, tag)
         self.open_start[:] = NOTHING
         if with_parity and self.counts[LOST] > 0:
-            cut_rows(self, now, group, READ, offset, length, events)
+            cut_rows(self, now, group, Op.READ, offset, length, events)
         else:
-            gather_chunks(self, now, group, READ, offset, length, events)
-        issue_gathered(self, now, group, READ, events)
+            gather_chunks(self, now, group, Op.READ, offset, length, events)
+        issue_gathered(self, now, group, Op.READ, events)
 
     @method
     def write(self, now, tag, op, offset, length, events):

@@ -13,9 +13,8 @@ import numpy as np
 
 from hybridsim.foundation.arrays import Ints, Records, records
 from hybridsim.jit import kernel, method, state_machine
+from hybridsim.jit.instructions import octave, prefetch
 from hybridsim.jit.mixing import mixed
-from hybridsim.jit.octaves import octave
-from hybridsim.jit.prefetch import prefetch
 
 AGES = 52
 STARTS = [0, *((2 + (age & 1)) << (age >> 1) >> 1 for age in range(2, AGES + 2))]
@@ -200,12 +199,6 @@ def clock_of(stamp):
 
 
 @kernel
-def gaps_of(group):
-    """Return the mean gap of a class of later accesses, in half octaves."""
-    return (group - 2 * FIRST) // (TURNS * HEATS) % GAPS
-
-
-@kernel
 def habit(stamp, clock):
     """Return the accesses to a page, this one included, with the mean gap in the higher bits.
 
@@ -213,7 +206,8 @@ def habit(stamp, clock):
     counts as one access.
     """
     count, low = stamp >> COUNT_AT & (1 << COUNT_BITS) - 1, stamp >> MEAN_AT & (1 << LOW_BITS) - 1
-    mean = gaps_of(class_of(stamp)) << LOW_BITS | low
+    half_octaves = (class_of(stamp) - 2 * FIRST) // (TURNS * HEATS) % GAPS  # the mean of its class
+    mean = half_octaves << LOW_BITS | low
     gap = eighths(clock - clock_of(stamp)) << FINE
     if count == 1:
         mean = gap

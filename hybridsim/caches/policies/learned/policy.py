@@ -42,67 +42,16 @@ from hybridsim.caches.policies.learned.reuse import USUAL_BYTES, Reuse, Worth
 from hybridsim.foundation.arrays import Floats, Int32s, Ints, Records, more_records, records
 from hybridsim.foundation.cache_parameters import WRITE_PRICE
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.instructions import by_page, prefetch
 from hybridsim.jit.mixing import mixed
-from hybridsim.jit.prefetch import by_page, prefetch
 
 NONE = -1
 TOGETHER = 64  # accesses: maximum distance of two pages of a request
-FIRST, LATEST, GONE, GONE_STAMP, GONE_CLOCK = range(5)
-
-
-@state_machine
-class Companions(NamedTuple):
-    """The pages of the current request, and the last victim."""
-
-    state: Ints  # [FIRST, LATEST page of the current request; GONE: last victim, its stamp, clock]
-
-    @classmethod
-    def new(cls) -> Companions:
-        """Return an empty structure."""
-        return cls(np.full(5, NONE, np.int64))
-
-    @method
-    def request(self, pages):
-        """Close the ring of the previous request."""
-        state = self.state
-        if state[FIRST] != NONE:
-            pages[state[FIRST]].before = state[LATEST]
-        state[FIRST] = state[LATEST] = NONE
-
-    @method
-    def on_access(self, pages, page):
-        """Add a page to the current request."""
-        state = self.state
-        if state[FIRST] == NONE:
-            state[FIRST] = page
-        else:
-            pages[page].before = state[LATEST]
-        state[LATEST] = page
-
-    @method
-    def on_evict(self, page, stamp, clock):
-        """Record a victim, the stamp of its last access, and the clock."""
-        self.state[GONE] = page
-        self.state[GONE_STAMP] = stamp
-        self.state[GONE_CLOCK] = clock
-
-    @method
-    def missed(self, page, clock):
-        """If the page was just chosen as the victim, its eviction was refused: clear that."""
-        if page == self.state[GONE] and clock == self.state[GONE_CLOCK]:
-            self.state[GONE] = NONE
-
-    @method
-    def next(self, pages):
-        """Return the page that was accessed before the last victim, or NONE."""
-        gone = self.state[GONE]
-        return np.int64(pages[gone].before) if gone != NONE else NONE
-
-
 DRAWN = 32
 DRAW_BITS = 31
 PRICE_ONE = 1000
-CLOCK, DRAWS, HELD, VICTIM, MISSED, HIT, TAKEN, SIZE, DRAWN_FROM, VICTIM_AT = range(10)
+(CLOCK, DRAWS, HELD, VICTIM, MISSED, HIT, TAKEN, SIZE, DRAWN_FROM, VICTIM_AT,
+ FIRST, LATEST, GONE, GONE_STAMP, GONE_CLOCK) = range(15)  # fmt: skip
 
 PAGE = np.dtype(
     [
@@ -123,7 +72,6 @@ class Learned(NamedTuple):
     is_alone: int  # 1: admission only, with another replacement policy
     page_bytes: int
     regions: Regions
-    companions: Companions
     reuse: Reuse
     pages: Records  # PAGE, by page
     held: Int32s  # cached pages, in any order
@@ -131,7 +79,8 @@ class Learned(NamedTuple):
     drawn: Ints  # positions that are compared for the next victim
     promised: Floats  # densities at these positions
     # [CLOCK, DRAWS, HELD, VICTIM; MISSED, HIT of the request; TAKEN without evidence; SIZE of the
-    # request; DRAWN_FROM: HELD when `drawn` was drawn; VICTIM_AT: its position when it was chosen]
+    # request; DRAWN_FROM: HELD when `drawn` was drawn; VICTIM_AT: its position when it was chosen;
+    # FIRST, LATEST page of the current request; GONE: the last victim, its stamp, the clock then]
     state: Ints
 
     @classmethod
@@ -151,14 +100,13 @@ class Learned(NamedTuple):
             int(not replaces),
             page_bytes,
             Regions.new(),
-            Companions.new(),
             Reuse.new(ids, pages, parents(), CLASSES, Worth.new(CLASSES, price, page_bytes)),
             records(PAGE, ids, stamp=NONE, position=NONE, before=NONE),
             np.zeros(max(pages, 1), np.int32),
             np.zeros(max(pages, 1), np.int64),
             np.zeros(DRAWN, np.int64),
             np.zeros(DRAWN),
-            np.array([0, 0, 0, NONE, 0, 0, 0, 0, 0, NONE]),
+            np.array([0, 0, 0, NONE, 0, 0, 0, 0, 0, *[NONE] * 6]),
         )
 
     def grown(self, ids: int) -> Learned:
@@ -171,13 +119,16 @@ class Learned(NamedTuple):
     @method
     def request(self, offset, length, write):
         """Take a request before its pages."""
-        self.companions.request(self.pages)
-        self.reuse.settle(self.state[MISSED], self.state[HIT])
-        self.state[MISSED] = self.state[HIT] = 0
-        self.regions.request(offset, length, self.state[CLOCK])
+        state = self.state
+        if state[FIRST] != NONE:  # close the ring of the previous request
+            self.pages[state[FIRST]].before = state[LATEST]
+        state[FIRST] = state[LATEST] = NONE
+        self.reuse.settle(state[MISSED], state[HIT])
+        state[MISSED] = state[HIT] = 0
+        self.regions.request(offset, length, state[CLOCK])
         end = offset + length
         pages = (end - 1) // self.page_bytes - offset // self.page_bytes + 1
-        self.state[SIZE] = size_of(pages)
+        state[SIZE] = size_of(pages)
         self.reuse.request(pages)
         self.reuse.worth.prices(offset, end, self.page_bytes)
 
@@ -212,7 +163,8 @@ class Learned(NamedTuple):
     @method
     def missed(self, page):
         """Learn from a miss, if the page was not considered."""
-        self.companions.missed(page, self.state[CLOCK])
+        if page == self.state[GONE] and self.state[CLOCK] == self.state[GONE_CLOCK]:
+            self.state[GONE] = NONE  # it was just chosen as the victim: its eviction was refused
         if not self.admits:
             self.on_access(page, 0)
 
@@ -261,7 +213,9 @@ class Learned(NamedTuple):
             at = self.choose()
             page = np.int64(self.held[at])
         self.state[VICTIM] = NONE
-        self.companions.on_evict(page, self.held_stamp[at], self.state[CLOCK])
+        self.state[GONE] = page
+        self.state[GONE_STAMP] = self.held_stamp[at]
+        self.state[GONE_CLOCK] = self.state[CLOCK]
         self.leave(page, at)
         if not self.admits and self.pages[page].stamp != NONE:
             self.evicted(page)
@@ -270,10 +224,11 @@ class Learned(NamedTuple):
     @method
     def choose(self):
         """Return the position of the victim: a companion of the last victim, or a page drawn."""
-        page = self.companions.next(self.pages)
+        gone = self.state[GONE]
+        page = np.int64(self.pages[gone].before) if gone != NONE else NONE
         if page != NONE and self.pages[page].position != NONE:
             at = np.int64(self.pages[page].position)
-            stamp, gone = self.held_stamp[at], self.companions.state[GONE_STAMP]
+            stamp, gone = self.held_stamp[at], self.state[GONE_STAMP]
             apart = abs(clock_of(stamp) - clock_of(gone))
             if apart < TOGETHER and self.promise(stamp) <= self.promise(gone):
                 return at
@@ -322,8 +277,13 @@ class Learned(NamedTuple):
     @method
     def on_access(self, page, write):
         """Learn from an access; return its class."""
-        self.companions.on_access(self.pages, page)
-        clock, before, size = self.state[CLOCK], self.pages[page].stamp, self.state[SIZE]
+        state = self.state
+        if state[FIRST] == NONE:
+            state[FIRST] = page
+        else:
+            self.pages[page].before = state[LATEST]
+        state[LATEST] = page
+        clock, before, size = state[CLOCK], self.pages[page].stamp, state[SIZE]
         region = self.regions.page()
         if before == NONE:
             group, habits = first_class(write, region), 1
@@ -331,9 +291,9 @@ class Learned(NamedTuple):
             habits = habit(before, clock)
             group = class_again(before, habits, write, self.regions.state[PACE], clock)
         is_held = int(self.pages[page].position != NONE)
-        self.state[HIT] += is_held
-        self.state[MISSED] += 1 - is_held
+        state[HIT] += is_held
+        state[MISSED] += 1 - is_held
         is_observed = self.reuse.on_access(page, before, group, clock, is_held)
         self.pages[page].stamp = stamped(group, habits, size, is_observed, clock)
-        self.state[CLOCK] = clock + 1
+        state[CLOCK] = clock + 1
         return group

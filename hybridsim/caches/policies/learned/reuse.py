@@ -40,8 +40,8 @@ from hybridsim.caches.policies.learned.habits import (
 )
 from hybridsim.foundation.arrays import Bytes, Floats, Int32s, Ints, Records, longer, records
 from hybridsim.jit import kernel, method, state_machine
+from hybridsim.jit.instructions import by_page, prefetch
 from hybridsim.jit.mixing import mixed
-from hybridsim.jit.prefetch import by_page, prefetch
 
 # Of a price, in reads: reading the rest of a page for its fill.  Fitted to 66 machines under full
 # timing (benchmarks/policy_fills.py): a fill took 0.54 to 0.82 of the disk time of a missed read.

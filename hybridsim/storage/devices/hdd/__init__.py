@@ -1,7 +1,6 @@
 """Hard disks: an arm over turning platters, a queue, read-ahead segments and a write cache.
 
 platters     the place of each byte, the arms, and the times of moves and transfers
-queue        waiting commands, and those of them that the disk chooses from
 buffer       read-ahead, and acknowledged writes that are not yet on the platters
 media_cache  writes in a log on the platters, on the way to shingled bands
 bank         the disks: which command is served next, and when it completes

@@ -1,4 +1,4 @@
-"""Hard disks: which command or cached write is served next, and when it completes."""
+"""Hard disks: the commands that wait, which one or which cached write is next, and when it ends."""
 
 from __future__ import annotations
 
@@ -6,26 +6,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints, filled
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled, grown_pool, pool_of
 from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
 from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.lists import NOTHING, Fifos, give_back, taken
 from hybridsim.storage.devices.hdd.buffer import ReadAhead, WriteCache
 from hybridsim.storage.devices.hdd.media_cache import MediaCache
 from hybridsim.storage.devices.hdd.platters import ANGLE_NS, CYLINDER, TRACK, Arm, Platters
-from hybridsim.storage.devices.hdd.queue import Queue, Window
 
-READ, WRITE, FLUSH = int(Op.READ), int(Op.WRITE), int(Op.FLUSH)
-POSITION, DISTANCE = int(Order.POSITION), int(Order.DISTANCE)
 BUSY_NS, QUEUE_NS, BYTES_READ, BYTES_WRITTEN, READ_AHEAD_HITS, WRITE_CACHE_HITS, DESTAGES = range(7)
 COUNTS = ("bytes_read", "bytes_written", "read_ahead_hits", "write_cache_hits", "destages")
-NOTHING = -1
 DESTAGE, CLEAN = -2, -3  # served instead of a command
 LINES = 3  # queues of each disk: commands for the platters, writes without room, flushes
 READS, WRITES = 0, 1  # kinds of commands with data
 PLATTERS, HIT = 0, 1  # their overheads: with an access, or with the buffer or write cache alone
 SAME, OTHER, APART = range(3)  # ... after the same kind, the other, or a WRITE that ends elsewhere
-NUMBERS = 11  # fields of a bank that are parameters
 BEHIND = 1 << 40  # added to tracks that a sweep has already passed
 
 
@@ -39,6 +35,91 @@ def overheads(parameters: HddParameters) -> list[tuple[int, int, int]]:
     other = list(p.after_other_ns) or same
     apart = [*same[:3], other[3]]
     return list(zip(same, other, apart, strict=True))
+
+
+@state_machine
+class Queue(NamedTuple):
+    """The commands at the disks of a bank, one slot each; lines are queues, oldest first."""
+
+    tag: Ints
+    member: Int32s
+    op: Bytes
+    after: Bytes  # what a read or a write follows: an index of the overheads
+    offset: Ints
+    length: Ints
+    submitted_ns: Ints
+    entered_ns: Ints  # when it became one of those that the arm chooses from
+    prepared_ns: Ints  # earliest time at which it can go to the platters
+    zone: Ints  # place of its first byte
+    track: Ints
+    cylinder: Ints
+    angle_ns: Ints
+    lines: Fifos
+    following: Int32s  # younger command of the same line, or next free slot
+    free: Ints  # [first free slot, number of free slots]
+
+    @method
+    def take(self, now, member, tag, op, offset, length):
+        """Put a command into a free slot; return the slot."""
+        slot = taken(self)
+        self.tag[slot] = tag
+        self.member[slot] = member
+        self.op[slot] = op
+        self.offset[slot] = offset
+        self.length[slot] = length
+        self.submitted_ns[slot] = now
+        return slot
+
+    @method
+    def find(self, slot, platters):
+        """Set the place of a command on the platters."""
+        place = platters.place(self.offset[slot])
+        self.zone[slot], self.track[slot], self.cylinder[slot], self.angle_ns[slot] = place
+
+    @method
+    def place(self, slot):
+        """Return the place of a command on the platters."""
+        return self.zone[slot], self.track[slot], self.cylinder[slot], self.angle_ns[slot]
+
+
+@state_machine
+class Window(NamedTuple):
+    """The `size` oldest commands of each disk's queue; a command's age starts when it enters."""
+
+    size: int
+    waiting: Ints  # number of commands in the queue, inside the window or after it
+    youngest: Int32s  # of those inside, or NOTHING
+
+    @classmethod
+    def new(cls, members: int, size: int) -> Window:
+        """Return empty windows."""
+        return cls(size, np.zeros(members, np.int64), np.full(members, NOTHING, np.int32))
+
+    @method
+    def append(self, now, member, line, slot, queue):
+        """Append a command to a disk's queue."""
+        queue.lines.append(line, slot, queue.following)
+        self.waiting[member] += 1
+        if self.waiting[member] <= self.size:
+            self.enter(now, member, slot, queue)
+
+    @method
+    def unlink(self, now, member, line, older, slot, queue):
+        """Remove a command from its queue; `older` is the one before it, or NOTHING."""
+        queue.lines.unlink(line, older, slot, queue.following)
+        self.waiting[member] -= 1
+        if self.youngest[member] == slot:
+            self.youngest[member] = older
+        if self.waiting[member] >= self.size:
+            last = self.youngest[member]
+            following = queue.lines.first[line] if last == NOTHING else queue.following[last]
+            self.enter(now, member, following, queue)
+
+    @method
+    def enter(self, now, member, slot, queue):
+        """Move the next command into the window."""
+        queue.entered_ns[slot] = now
+        self.youngest[member] = slot
 
 
 @state_machine
@@ -82,11 +163,11 @@ class HDD(NamedTuple):
         return filled(
             cls,
             members,
-            **{name: int(getattr(p, name)) for name in cls._fields[:NUMBERS]},
+            p,
             overhead_ns=np.array(overheads(p), np.int64).reshape(2, 2, 3),
             window=Window.new(members, p.window),
             arm=Arm.new(members, Platters.new(p)),
-            queue=Queue.new(LINES * members, capacity),
+            queue=pool_of(Queue, capacity, lines=Fifos.new(LINES * members)),
             read_ahead=ReadAhead.new(members, p),
             write_cache=WriteCache.new(
                 members, p.write_cache_ranges, p.write_cache_bytes, p.destage_window
@@ -108,7 +189,7 @@ class HDD(NamedTuple):
 
     def grown(self, capacity: int) -> HDD:
         """Return the same bank with room for `capacity` commands."""
-        return self._replace(queue=self.queue.grown(capacity))
+        return self._replace(queue=grown_pool(self.queue, capacity, Queue._fields[:13]))
 
     def totals(self, now_ns: int) -> dict[str, int]:
         """Return the counters of all members so far, by name."""
@@ -128,8 +209,8 @@ class HDD(NamedTuple):
         slot = queue.take(now, member, tag, plain, offset, length)
         if self.media.span_bytes > 0:
             self.prepare(now, member, plain, offset, length, kind, events)
-        if length > 0 and (plain == READ or plain == WRITE):
-            direction = READS if plain == READ else WRITES
+        if length > 0 and (plain == Op.READ or plain == Op.WRITE):
+            direction = READS if plain == Op.READ else WRITES
             last = self.last_direction[member]
             if last == NOTHING or last == direction:
                 queue.after[slot] = SAME
@@ -140,13 +221,13 @@ class HDD(NamedTuple):
                     queue.after[slot] = APART
                 self.last_write_end[member] = offset + length
             self.last_direction[member] = direction
-        if length > 0 and plain == READ:
+        if length > 0 and plain == Op.READ:
             self.submit_read(now, member, slot, kind, events)
-        elif length > 0 and plain == WRITE:
+        elif length > 0 and plain == Op.WRITE:
             self.submit_write(now, member, slot, op & FUA, kind, events)
-        elif plain == FLUSH and self.is_protected == 0 and not self.write_cache.is_clean(member):
+        elif plain == Op.FLUSH and self.is_protected == 0 and not self.write_cache.is_clean(member):
             queue.offset[slot] = self.write_cache.admitted[member]
-            queue.append(LINES * member + 2, slot)
+            queue.lines.append(LINES * member + 2, slot, queue.following)
         else:
             events.push(now + self.hit_ns, kind, 2 * slot + 1)
 
@@ -180,9 +261,9 @@ class HDD(NamedTuple):
             write_ns = self.overhead_ns[WRITES, PLATTERS, self.queue.after[slot]]
             self.wait_for_arm(now, member, slot, write_ns, kind, events)
             return
-        waits = self.queue.oldest[LINES * member + 1] != NOTHING
+        waits = self.queue.lines.first[LINES * member + 1] != NOTHING
         if waits or not self.write_cache.has_room(member, length):
-            self.queue.append(LINES * member + 1, slot)
+            self.queue.lines.append(LINES * member + 1, slot, self.queue.following)
             self.writes_waiting[member] += 1
             return
         self.admit(now, member, slot, kind, events)
@@ -239,7 +320,7 @@ class HDD(NamedTuple):
             self.write_cache.finish(member)
         elif slot != CLEAN:
             tag = queue.tag[slot]
-            queue.release(slot)
+            give_back(queue, slot)
         if self.write_cache.size_bytes > 0:
             self.go_on(now, member, kind, events)
         if self.serving[member] == NOTHING:
@@ -252,14 +333,14 @@ class HDD(NamedTuple):
     def go_on(self, now, member, kind, events):
         """Complete the oldest flush, and cache the oldest waiting write, if possible."""
         queue = self.queue
-        flush = queue.oldest[LINES * member + 2]
+        flush = queue.lines.first[LINES * member + 2]
         if flush != NOTHING and self.write_cache.is_written(member, queue.offset[flush]):
-            queue.unlink(LINES * member + 2, NOTHING, flush)
+            queue.lines.pop(LINES * member + 2, queue.following)
             ready = max(now, queue.submitted_ns[flush] + self.hit_ns)
             events.push(ready + self.flush_ns, kind, 2 * flush + 1)
-        write = queue.oldest[LINES * member + 1]
+        write = queue.lines.first[LINES * member + 1]
         if write != NOTHING and self.write_cache.has_room(member, queue.length[write]):
-            queue.unlink(LINES * member + 1, NOTHING, write)
+            queue.lines.pop(LINES * member + 1, queue.following)
             self.writes_waiting[member] -= 1
             self.counts[member, QUEUE_NS] += now - queue.submitted_ns[write]
             self.admit(now, member, write, kind, events)
@@ -283,7 +364,10 @@ class HDD(NamedTuple):
         if self.write_cache.ranges[member] == 0:
             return False
         queue = self.queue
-        if queue.oldest[LINES * member] == NOTHING or queue.oldest[LINES * member + 2] != NOTHING:
+        if (
+            queue.lines.first[LINES * member] == NOTHING
+            or queue.lines.first[LINES * member + 2] != NOTHING
+        ):
             if self.takes_turns == 0:
                 self.claim[member] = -self.writes_waiting[member]
             return True
@@ -295,7 +379,7 @@ class HDD(NamedTuple):
             return False
         if self.takes_turns == 1:
             return True
-        write = queue.oldest[LINES * member + 1]
+        write = queue.lines.first[LINES * member + 1]
         if write != NOTHING and now - queue.submitted_ns[write] >= self.age_limit_ns:
             return True
         return not self.has_streamed(now, member)
@@ -304,24 +388,24 @@ class HDD(NamedTuple):
     def has_streamed(self, now, member):
         """Return whether one of the waiting reads needs no movement of the arm."""
         queue = self.queue
-        slot = queue.oldest[LINES * member]
+        slot = queue.lines.first[LINES * member]
         for _ in range(self.window.size):
             if slot == NOTHING:
                 break
             if (
-                queue.op[slot] == READ
+                queue.op[slot] == Op.READ
                 and self.covers(now, member, slot)
                 and self.is_streamed(now, member, slot)
             ):
                 return True
-            slot = queue.next[slot]
+            slot = queue.following[slot]
         return False
 
     @method
     def destage(self, now, member):
         """Write a range of the cache to the platters; return when that is done."""
         cache = self.write_cache
-        flush = self.queue.oldest[LINES * member + 2]
+        flush = self.queue.lines.first[LINES * member + 2]
         latest = cache.admitted[member] if flush == NOTHING else self.queue.offset[flush]
         each = cache.pick(now, member, latest, self.arm)
         ready = max(now, cache.ready_ns[member, each])
@@ -347,9 +431,9 @@ class HDD(NamedTuple):
         """Clean as long as the disk was idle before a command, and count the command."""
         self.clean_while_idle(now, member, kind, events)
         self.media.last_event_ns[member] = now
-        if plain == WRITE:
+        if plain == Op.WRITE:
             self.media.follow(member, offset, length, self.last_write_end[member])
-        elif plain == FLUSH:
+        elif plain == Op.FLUSH:
             self.media.run[member] = 0
 
     @method
@@ -448,7 +532,7 @@ class HDD(NamedTuple):
             claim = self.claim[member] + self.window.waiting[member]
             self.claim[member] = 1 if self.takes_turns == 1 else claim
             done = self.destage(now, member)
-        elif self.queue.oldest[LINES * member] != NOTHING:
+        elif self.queue.lines.first[LINES * member] != NOTHING:
             slot = self.pick(now, member)
             self.serving[member] = slot
             claim = self.claim[member] - max(self.writes_waiting[member], 1)
@@ -464,12 +548,12 @@ class HDD(NamedTuple):
     def pick(self, now, member):
         """Remove and return the command of lowest cost, or the oldest if it is due."""
         queue = self.queue
-        best, before_best = queue.oldest[LINES * member], NOTHING
+        best, before_best = queue.lines.first[LINES * member], NOTHING
         waited = now - queue.entered_ns[best]
-        if self.window.size > 1 and waited < self.age_limit_ns and queue.next[best] != NOTHING:
+        if self.window.size > 1 and waited < self.age_limit_ns and queue.following[best] != NOTHING:
             lowest = self.cost(now, member, best)
             before = best
-            slot = queue.next[best]
+            slot = queue.following[best]
             for _ in range(self.window.size - 1):
                 if slot == NOTHING or lowest == 0:
                     break
@@ -479,7 +563,7 @@ class HDD(NamedTuple):
                     best = slot
                     before_best = before
                 before = slot
-                slot = queue.next[slot]
+                slot = queue.following[slot]
         self.window.unlink(now, member, LINES * member, before_best, best, queue)
         self.counts[member, QUEUE_NS] += now - queue.submitted_ns[best]
         return best
@@ -489,18 +573,18 @@ class HDD(NamedTuple):
         """Return the cost of a command by the scheduling order; 0 if it needs no movement."""
         queue = self.queue
         place = queue.place(slot)
-        reads = queue.op[slot] == READ
+        reads = queue.op[slot] == Op.READ
         ready = max(now, queue.prepared_ns[slot])
         if reads and self.covers(now, member, slot):
             if self.is_streamed(now, member, slot):
                 return 0
             stop = self.read_ahead.stop[member, self.read_ahead.reading[member]]
             place = self.arm.platters.place(stop)
-        if self.order == POSITION:
+        if self.order == Order.POSITION:
             arrived = ready if reads else self.arrived_ns(slot)
             reach = self.arm.reach_ns(member, ready, arrived, place, not reads)
             return max(0, reach - (now - queue.entered_ns[slot]) * self.aging_ppm // 1_000_000)
-        if self.order == DISTANCE:
+        if self.order == Order.DISTANCE:
             return abs(place[CYLINDER] - self.arm.cylinder[member])
         ahead = place[TRACK] - self.arm.track[member]
         return ahead if ahead >= 0 else ahead + BEHIND
@@ -510,7 +594,7 @@ class HDD(NamedTuple):
         """Serve the chosen command; return when it is done."""
         queue = self.queue
         offset = queue.offset[slot]
-        if queue.op[slot] == READ:
+        if queue.op[slot] == Op.READ:
             if self.media.overlaps(member, offset, offset + queue.length[slot]):
                 return self.read_pieces(now, member, slot)
             covered = self.read_ahead.covers(now, member, offset, self.arm.platters)

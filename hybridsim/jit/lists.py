@@ -1,4 +1,4 @@
-"""What caches are made of: pools, queues, lists and hash tables of numbered entries, in arrays."""
+"""Pools, queues, lists and hash tables of numbered entries, in arrays; ids of sparse numbers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints
-from hybridsim.jit import kernel, method, state_machine
+from hybridsim.foundation.arrays import Int32s, Ints, longer
+from hybridsim.jit import kernel, loop, method, state_machine
+from hybridsim.jit.instructions import by_page
 
 NOTHING = -1
 MULTIPLIER = 0x61C88647  # 2^32 / golden ratio, negated: Knuth's multiplicative hashing
@@ -15,20 +16,20 @@ LOW_BITS = 0x7FFFFFFF
 
 
 @kernel
-def taken(free, links):
-    """Remove and return the first free entry of a pool; `free` is [first free, number of free]."""
-    entry = free[0]
-    free[0] = links[entry]
-    free[1] -= 1
+def taken(pool):
+    """Remove and return the first free entry of a pool (foundation/arrays.py)."""
+    entry = pool.free[0]
+    pool.free[0] = pool.following[entry]
+    pool.free[1] -= 1
     return entry
 
 
 @kernel
-def give_back(free, links, entry):
+def give_back(pool, entry):
     """Free an entry of a pool."""
-    links[entry] = free[0]
-    free[0] = entry
-    free[1] += 1
+    pool.following[entry] = pool.free[0]
+    pool.free[0] = entry
+    pool.free[1] += 1
 
 
 @state_machine
@@ -72,6 +73,11 @@ class Fifos(NamedTuple):
         before, at = NOTHING, self.first[queue]
         while at != entry:
             before, at = at, np.int64(links[at])
+        self.unlink(queue, before, entry, links)
+
+    @method
+    def unlink(self, queue, before, entry, links):
+        """Remove an entry from its queue; `before` is the one before it, or -1."""
         if before == NOTHING:
             self.first[queue] = links[entry]
         else:
@@ -92,6 +98,7 @@ class Fifos(NamedTuple):
         self.first[source] = NOTHING
 
 
+@by_page("newer", "older")
 @state_machine
 class Chains(NamedTuple):
     """Lists of entries in order of age, from which any can be removed; an entry is in one list."""
@@ -114,6 +121,13 @@ class Chains(NamedTuple):
         newer = places + 1
         newer[-1] = NOTHING
         return cls(newer, places - 1, np.array([entries - 1]), np.zeros(1, np.int64))
+
+    def grown(self, entries: int, lists: int | None = None) -> Chains:
+        """Return the same lists with room for up to `entries` entries, and more lists."""
+        links = [longer(each, entries) for each in (self.newer, self.older)]
+        room = len(self.newest) if lists is None else lists
+        ends = [longer(each, room, NOTHING) for each in (self.newest, self.oldest)]
+        return Chains._make(links + ends)
 
     def beside(self) -> Chains:
         """Return other empty lists: each entry is in a list here or in one there."""
@@ -168,6 +182,12 @@ class Chains(NamedTuple):
             self.add(which, entry)
 
 
+@kernel
+def scattered(number):
+    """Return where in a hash table a number belongs, modulo its length; products have 63 bits."""
+    return ((number ^ (number >> 31)) & LOW_BITS) * MULTIPLIER >> 20
+
+
 @state_machine
 class Table(NamedTuple):
     """Number -> entry; the caller allocates the entries."""
@@ -189,7 +209,7 @@ class Table(NamedTuple):
     @method
     def find(self, number):
         """Return the entry of a number, or -1."""
-        entry = self.first[self.bucket(number)]
+        entry = self.first[scattered(number) & (len(self.first) - 1)]
         while entry != NOTHING and self.number[entry] != number:
             entry = self.following[entry]
         return entry
@@ -197,7 +217,7 @@ class Table(NamedTuple):
     @method
     def insert(self, entry, number):
         """Map a number without an entry to an entry."""
-        bucket = self.bucket(number)
+        bucket = scattered(number) & (len(self.first) - 1)
         self.number[entry] = number
         self.following[entry] = self.first[bucket]
         self.first[bucket] = entry
@@ -205,7 +225,7 @@ class Table(NamedTuple):
     @method
     def remove(self, entry):
         """Remove an entry and its number."""
-        bucket = self.bucket(self.number[entry])
+        bucket = scattered(self.number[entry]) & (len(self.first) - 1)
         at = self.first[bucket]
         if at == entry:
             self.first[bucket] = self.following[entry]
@@ -214,8 +234,64 @@ class Table(NamedTuple):
             at = self.following[at]
         self.following[at] = self.following[entry]
 
+
+@state_machine
+class Index(NamedTuple):
+    """Page number -> id, assigned in order of first use: a table that only grows."""
+
+    ids: Int32s  # hash table, a power of two long, at most half full; NOTHING = free
+    number: Ints  # by id
+    used: Ints  # [number of ids assigned]
+
+    @classmethod
+    def new(cls, capacity: int) -> Index:
+        """Return an empty index with room for `capacity` ids (a power of two)."""
+        table = np.full(2 * capacity, NOTHING, np.int32)
+        return cls(table, np.zeros(capacity, np.int64), np.zeros(1, np.int64))
+
+    def grown(self, capacity: int) -> Index:
+        """Return the same index with room for `capacity` ids (a power of two)."""
+        table = np.full(2 * capacity, NOTHING, np.int32)
+        index = Index(table, longer(self.number, capacity), self.used)
+        _refill(index)
+        return index
+
     @method
-    def bucket(self, number):
-        """Return the bucket of a number; products stay within 63 bits."""
-        mixed = ((number ^ (number >> 31)) & LOW_BITS) * MULTIPLIER
-        return (mixed >> 20) & (len(self.first) - 1)
+    def room(self):
+        """Return how many more ids can be assigned."""
+        return len(self.number) - self.used[0]
+
+    @method
+    def find(self, number):
+        """Return the id of a number, or -1."""
+        mask = len(self.ids) - 1
+        at = scattered(number) & mask
+        while self.ids[at] != NOTHING:
+            if self.number[self.ids[at]] == number:
+                return self.ids[at]
+            at = (at + 1) & mask
+        return NOTHING
+
+    @method
+    def add(self, number):
+        """Assign an id to a number that has none; return it."""
+        entry = self.used[0]
+        self.used[0] += 1
+        self.number[entry] = number
+        self.put(entry)
+        return entry
+
+    @method
+    def put(self, entry):
+        """Insert an id into the table."""
+        mask = len(self.ids) - 1
+        at = scattered(self.number[entry]) & mask
+        while self.ids[at] != NOTHING:
+            at = (at + 1) & mask
+        self.ids[at] = entry
+
+
+@loop
+def _refill(index):
+    for entry in range(index.used[0]):
+        index.put(entry)
