@@ -18,6 +18,8 @@ import click
 from hybridsim.foundation.errors import RequirementError, UsageError
 from hybridsim.foundation.printable import shell_line
 from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import span
+from hybridsim.show.page import is_ascii
 from hybridsim.show.screen import clear, show
 
 if TYPE_CHECKING:
@@ -158,7 +160,6 @@ def write_html(data: dict[str, Any], name: str) -> None:
 
 def write_answer(answer: Any, text: Callable[[Any, bool], str], out: Outputs) -> None:
     """Print an answer as text, unless JSON goes to standard output; write files if named."""
-    from hybridsim.show.page import is_ascii
 
     if out.html_file:
         write_html(answer.to_dict(), out.html_file)
@@ -236,7 +237,6 @@ def _is_named_twice(file: str, replaces: str) -> bool:
 
 def show_so_far(result: Result) -> None:
     """Print the verdict on what has arrived of a stream as a line on standard error."""
-    from hybridsim.foundation.wording import span
 
     trace, verdict = result.trace, result.verdict
     arrived = f"{trace['requests']:,} requests in {span(trace['span_ns'])}"
