@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from hybridsim.answers.goals import GOALS
@@ -12,6 +10,7 @@ from hybridsim.cli.arguments import (
     Chosen,
     Crew,
     Outputs,
+    Scenario,
     command,
     crew_options,
     listed,
@@ -24,9 +23,6 @@ from hybridsim.cli.running import Line, estimated, note_compiling, progress, ref
 from hybridsim.cli.sweep import number_of_volumes, progress_line
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_size
-
-if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
 
 
 @command(
@@ -103,7 +99,6 @@ def advise(
         refuse(trace, html=out.html_file, details=out.details, data=data, goal=goal != "time")
         estimated(lambda report: advise_sample(trace, site, report), out)
         return
-    note_compiling()
     with progress(line := Line(in_lines=True)) as report:
         advice = ask(trace, site, listed(compare), data, report, line.stage, goal)
     write_answer(advice, partial(text, details=out.details), out)

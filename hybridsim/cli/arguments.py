@@ -17,8 +17,10 @@ from hybridsim.foundation.units import parse_time
 from hybridsim.traces.formats import FORMATS, WRITTEN
 
 if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
+    from hybridsim.scenario import Scenario as Scenario
     from hybridsim.traces.trace import Trace
+else:
+    Scenario = Any  # what `machine_options` gives a parameter; loaded when it is made
 
 Value = TypeVar("Value")
 Of = TypeVar("Of")

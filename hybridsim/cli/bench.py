@@ -10,6 +10,7 @@ import click
 from hybridsim.caches import CACHES
 from hybridsim.cli.arguments import (
     Outputs,
+    Scenario,
     argument,
     command,
     machine_options,
@@ -22,7 +23,6 @@ from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_size
 
 if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
     from hybridsim.studies.bench import Bench
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from hybridsim.cli.arguments import (
+    Scenario,
     argument,
     command,
     echo_document,
@@ -18,9 +18,6 @@ from hybridsim.cli.arguments import (
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.show.page import is_ascii
-
-if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
 
 SCHEMA = "hybridsim.bounds/1"
 

@@ -140,7 +140,6 @@ def _short(entry: Entry) -> dict[str, Any]:
 
 def _narrow(name: str, rest: list[str]) -> list[str]:
     """Return an entry for a terminal that is too narrow for the table."""
-
     indent = "  "
     text = ", ".join(each for each in rest if each)
     return [name, *textwrap.wrap(

@@ -13,7 +13,7 @@ from hybridsim.cli.arguments import (
     option,
     outputs,
 )
-from hybridsim.cli.running import note_compiling, progress, write_answer
+from hybridsim.cli.running import progress, write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_time
 
@@ -80,9 +80,7 @@ def check(
     if live:
         kind = Scenario.loads(promised(promise)[0].toml, promise).cache.kind
         taken = watched(kind, live, fast, passes / 1e9)
-    if load:
-        note_compiling()
-    with progress() as report:
+    with progress(compiles=load is not None) as report:
         answer = ask(promise, counters, load, report, live=taken, tolerance=tolerance)
     write_answer(answer, text, out)
     if answer.judged.answer == "broken":

@@ -11,6 +11,7 @@ from hybridsim.cli.arguments import (
     Chosen,
     Crew,
     Outputs,
+    Scenario,
     command,
     crew_options,
     listed,
@@ -26,7 +27,6 @@ from hybridsim.foundation.units import parse_time
 from hybridsim.foundation.wording import percent, span
 
 if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
     from hybridsim.studies.explore.exploring import Status
 
 
@@ -147,7 +147,6 @@ def _numbers(option: str, text: str | None, of: Any) -> list[Any]:
 
 def words(status: Status) -> str:
     """Return the progress as a line."""
-
     if status.stage:
         return status.stage
     parts = [f"{status.done:,} of {status.of:,} replays"]

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.arguments import argument, command, listed, machine_options, option
+from hybridsim.cli.arguments import Scenario, argument, command, listed, machine_options, option
 from hybridsim.cli.running import progress_of_jobs
 from hybridsim.foundation.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
     from hybridsim.workloads.fio.results import FioResult, Moment
 
 FORMS = ("normal", "json", "json+", "terse")

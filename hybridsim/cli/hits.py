@@ -212,7 +212,6 @@ def comma_separated(results: list[Hits]) -> str:
 
 def table(results: list[Hits]) -> str:
     """Return results as a table of text."""
-
     first = results[0]
     budget = first.write_budget or ""
     budget += " of the page accesses" if budget.strip().endswith("%") else ""

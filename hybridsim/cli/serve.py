@@ -128,7 +128,6 @@ def serve(
 
 def beginning(ready: Ready) -> str:
     """Return the lines of the start."""
-
     lines = [
         f"serving {human_size(ready.volume_bytes)} with a cache of "
         f"{human_size(ready.cache_bytes)} at {ready.uri}"
@@ -147,7 +146,6 @@ def beginning(ready: Ready) -> str:
 
 def ending(ready: Ready) -> str:
     """Return the lines of the end."""
-
     figures = ready.figures
     reads, writes = figures.requests[:2]
     lines = [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from hybridsim.caches import CACHES
 from hybridsim.cli.arguments import (
     Outputs,
+    Scenario,
     argument,
     command,
     flag,
@@ -19,9 +20,6 @@ from hybridsim.cli.arguments import (
 from hybridsim.cli.running import write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_percent, parse_time
-
-if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
 
 SYSTEMS = ("debian12", "debian13", "ubuntu24.04", "rhel9", "rhel10")
 OF_MACHINE = ("cache", "cache_mode", "cache_size", "scenario_file", "preset", "settings")

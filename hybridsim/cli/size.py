@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hybridsim.caches import CACHES
 from hybridsim.cli.arguments import (
     Chosen,
     Outputs,
+    Scenario,
     command,
     machine_options,
     outputs,
     require_option,
     trace_options,
 )
-from hybridsim.cli.running import Line, estimated, note_compiling, progress, refuse, write_answer
+from hybridsim.cli.running import Line, estimated, progress, refuse, write_answer
 from hybridsim.foundation.errors import RequirementError
-
-if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
 
 
 @command("hybridsim size sda.blktrace.0 --require 'mean<1s' --require 'dwpd<50' --json size.json")
@@ -49,7 +45,6 @@ def size(
         refuse(trace, html=out.html_file, details=out.details)
         estimated(lambda report: size_sample(trace, site, required, report), out)
         return
-    note_compiling()
     with progress(line := Line(in_lines=True)) as report:
         sizing = smallest(trace, site, require, report, line.stage)
     write_answer(sizing, partial(text, details=out.details), out)

@@ -268,7 +268,6 @@ class BestSoFar:
 
 def words(progress: Progress) -> str:
     """Return the progress as a line."""
-
     if progress.planned < progress.to_plan:
         return f"{progress.planned:,} of {progress.to_plan:,} settings planned"
     left = NONE if progress.left_s is None else span(round(progress.left_s) * 1e9)

@@ -109,7 +109,6 @@ def doctor(chosen: Chosen = trace_options, as_json: bool = json_option) -> None:
 
     Exit code 0: usable, possibly with reservations; 3: it contains nothing that can be replayed.
     """
-
     try:
         opened = chosen.read()
         summary = counted_summary(opened)
@@ -138,7 +137,6 @@ def head(
     rows: int = option("-n", "Number of requests.", 10, type=click.IntRange(1)),
 ) -> None:
     """Show the first requests of a trace."""
-
     first = next(iter(chosen.read().recorded(rows)), None)
     if first is not None:
         click.echo(head_text(first.between(0, rows)))
@@ -344,7 +342,6 @@ def thin(
 
 def thinned_text(result: Result) -> str:
     """Return the result and the next commands as text."""
-
     name = shell_word(result.path)
     per = f", {result.bytes / result.requests:.2f} bytes a request" if result.requests else ""
     lines = [

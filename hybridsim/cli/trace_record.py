@@ -167,7 +167,6 @@ def _on_itself(prepared: Prepared | Weeks) -> list[str]:
 
 def weeks_text(recorded: WeeksRecording) -> str:
     """Return the result of a recording of weeks and the next commands as text."""
-
     name = shell_word(str(recorded.path))
     share = recorded.cpu_seconds / max(recorded.seconds, 1e-9)
     number, long = counted(recorded.requests, "request"), duration(recorded.seconds * 1e9)
@@ -204,7 +203,6 @@ def weeks_object(prepared: Weeks, recorded: WeeksRecording) -> dict[str, Any]:
 
 def last_line(recorded: Recording) -> str:
     """Return a line with whether the recording is complete, and if not, why."""
-
     missing = lost(recorded)
     why = [recorded.failed] if recorded.failed else []
     if missing:
@@ -219,7 +217,6 @@ def last_line(recorded: Recording) -> str:
 
 def plan_text(prepared: Prepared) -> str:
     """Return the plan of the recording as text."""
-
     expected = prepared.estimate
     lines = [
         f"recording {prepared.disk.path} by {prepared.via} for "
@@ -239,7 +236,6 @@ def lost(recorded: Recording) -> int:
 
 def answer_text(prepared: Prepared, recorded: Recording) -> str:
     """Return the result of the recording and the next commands as text."""
-
     summary = recorded.summary
     if summary is None:
         none = f"no requests to {prepared.disk.path} in this time: record while it is under load"

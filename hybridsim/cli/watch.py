@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.cli.arguments import (
+    Scenario,
     argument,
     command,
     flag,
@@ -29,7 +30,6 @@ from hybridsim.foundation.units import human_count, human_size, parse_size
 from hybridsim.foundation.wording import latency, percent, span
 
 if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
     from hybridsim.studies.watch import Piece, Shadow, Simulated, Snapshot
     from hybridsim.traces.recording.disk import Disk, Host
     from hybridsim.traces.recording.live import Live
@@ -266,7 +266,6 @@ def _on_devices(
 
 def head(state: Snapshot) -> str:
     """Return the heads of the columns."""
-
     names = "".join(f"{_title(each):>{_width(each)}}" for each in state.shadows)
     real = f"{'real ' + state.real.kind:>18}" if state.real else ""
     share = "" if state.rate == 1 else f"; simulated on a sample of {percent(state.rate)} of pages"
@@ -278,7 +277,6 @@ def head(state: Snapshot) -> str:
 
 def line(state: Snapshot) -> str:
     """Return a state as a line."""
-
     real = f"{_ratios(state.real):>18}" if state.real else ""
     cells = "".join(f"{_cell(each):>{_width(each)}}" for each in state.shadows)
     rate = human_count(state.recent.requests / max(state.interval_s, 1e-9))
