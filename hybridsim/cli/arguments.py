@@ -78,14 +78,16 @@ def joined(make: Callable[..., Any], **options: Any) -> Any:
 
 
 def option(
-    names: str, text: str, *default: Any, parse: Callable[[str], Any] | None = None, **more: Any
+    names: str, text: str, *default: Any, parse: Callable[[Any], Any] | None = None, **more: Any
 ) -> Any:
     """Return an option, such as "-o --output FILE"; a default is shown.
 
     With `parse` the value is what that makes of the text, if there is one.
     """
     if parse is not None:
-        more["callback"] = lambda context, one, text: text and value_of(one.opts[0], parse, text)
+        more["callback"] = lambda context, one, value: (
+            value if value in (None, "") else value_of(one.opts[0], parse, value)
+        )
     words = names.split()
     if not words[-1].startswith("-"):
         more["metavar"] = words.pop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import textwrap
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +24,7 @@ from hybridsim.cli.arguments import (
 )
 from hybridsim.foundation.cache_parameters import WRITE_PRICE
 from hybridsim.foundation.errors import UsageError
-from hybridsim.foundation.units import human_count, human_size, parse_percent
+from hybridsim.foundation.units import human_count, human_size, parse_percent, parse_size
 from hybridsim.foundation.wording import counted, percent
 from hybridsim.show.page import WIDEST, columns
 from hybridsim.show.page import table as aligned
@@ -57,47 +58,36 @@ def _page(value: str) -> str:
     return value
 
 
-def _parameters(
-    touches: int, probability: float, request_max: str, seed: int, write_price: float
-) -> dict[str, int]:
-    """Return these options as parameters of the policies, in integer units."""
-    from hybridsim.studies.hits import size_bytes
-
-    return {
-        "touches": touches,
-        "probability_per_million": int(probability * 1_000_000),
-        "request_max_bytes": size_bytes(request_max),
-        "seed": seed,
-        "write_price_per_thousand": round(write_price * 1000),
-    }
-
-
-def price_option(text: str = "Cost of a fill of 64 KiB, in disk reads.") -> Any:
+def price_option(more: str = "", parse: Callable[[float], Any] | None = None) -> Any:
     """Return the option for the price of a write of the learned policy."""
-    return option("--write-price", text, WRITE_PRICE, type=click.FloatRange(0, 1000))
+    text = f"Cost of a fill of 64 KiB, in disk reads{more}."
+    return option("--write-price", text, WRITE_PRICE, type=click.FloatRange(0, 1000), parse=parse)
 
 
 policy_options = joined(
-    _parameters,
+    dict,
     touches=option(
         "--touches",
         "Number of touches after which --admission touches admits a page.",
         2,
         type=click.IntRange(1, 255),
     ),
-    probability=option(
+    probability_per_million=option(
         "--probability SHARE",
         "Share of misses that --admission probabilistic admits.",
         "10%",
-        parse=parse_percent,
+        parse=lambda share: int(parse_percent(share) * 1_000_000),
     ),
-    request_max=option(
-        "--request-max SIZE", "Largest request that --admission request-size admits.", "64KiB"
+    request_max_bytes=option(
+        "--request-max SIZE",
+        "Largest request that --admission request-size admits.",
+        "64KiB",
+        parse=parse_size,
     ),
     seed=option(
         "--seed", "Random seed of --admission probabilistic.", 1, show_default=False, type=int
     ),
-    write_price=price_option("Cost of a fill of 64 KiB, in disk reads (policy learned)."),
+    write_price_per_thousand=price_option(" (policy learned)", lambda price: round(price * 1000)),
 )
 
 

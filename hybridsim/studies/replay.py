@@ -175,15 +175,11 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     def built(volume_bytes: int, which: int) -> Machine:
         return building.machine(scenario, mode, volume_bytes, *starts[which], has_life=True)
 
-    alone = None if scenario.events else task.alone  # a run with events is not shared
-    which = alone.which(scenario, mode, task.volume_bytes) if alone else ""
     builds = [partial(built, which=each) for each in range(len(starts))]
-    ran = _ran(task, mode, builds, 1, alone.get(which) if alone else None, may_give_up, 2)
+    ran = _ran(task, mode, builds, 1, may_give_up, 2)
     if ran is None:
         return None
     (cached, plain, *cold), recorded = ran
-    if alone:
-        alone.keep(which, plain)
     result = concluded(task, mode, cached, plain, recorded)
     assert isinstance(cached, Pump)
     if scenario.events:
@@ -197,26 +193,30 @@ def _ran(
     task: Task,
     mode: str,
     builds: Sequence[Build],
-    alone: int,
-    known: Ran | None,
-    may_give_up: bool = False,
+    plain: int,
+    may_give_up: bool,
     going_on: int | None = None,
 ) -> tuple[list[Pump | Ran], RecordedLatencies] | None:
     """Run machines over the trace, and the first `going_on` over the load after it.
 
-    Number `alone` is the disks alone, whose results may be `known`.  None if the run may be given
-    up, as these do not keep up.
+    Number `plain` is the disks alone, whose results may be known.  None if the run may be given up,
+    as these do not keep up.
     """
+    alone = None if task.scenario.events else task.alone  # a run with events is not shared
+    which = alone.which(task.scenario, mode, task.volume_bytes) if alone else ""
+    known = alone.get(which) if alone else None
     machines: list[Machine | Ran] = [
-        known if known and number == alone else build(task.volume_bytes)
+        known if known and number == plain else build(task.volume_bytes)
         for number, build in enumerate(builds)
     ]
     recorded = RecordedLatencies()
-    pumps = pumped(task, mode, machines, recorded, alone if may_give_up else None)
-    if pumps is None or (may_give_up and is_overloaded(pumps[alone])):
+    pumps = pumped(task, mode, machines, recorded, plain if may_give_up else None)
+    if pumps is None or (may_give_up and is_overloaded(pumps[plain])):
         return None
     go_on(task, mode, builds[:going_on], pumps)
-    look_back(task, mode, pumps[alone])
+    look_back(task, mode, pumps[plain])
+    if alone:
+        alone.keep(which, pumps[plain])
     return pumps, recorded
 
 
@@ -472,8 +472,7 @@ class Several:
         self.goal = goal
         mode = decided(self._task(scenario))
         self.mode = "" if mode == "auto" else mode
-        self._plain: Ran | None = None
-        self._recorded = RecordedLatencies()
+        self._alone = Alone()
 
     def results(self, scenarios: Sequence[Scenario]) -> list[Result]:
         """Replay scenarios that differ only in their caches, and the disks alone.
@@ -485,7 +484,7 @@ class Several:
             has_waits = self.summary.incomplete < self.summary.requests
             first = self._pass(scenarios[:AT_ONCE], "open", may_give_up=has_waits)
             if first is None:
-                self.mode, self._plain = "think", None
+                self.mode = "think"
             else:
                 self.mode, done, scenarios = "open", first, scenarios[AT_ONCE:]
         for start in range(0, len(scenarios), AT_ONCE):
@@ -511,14 +510,12 @@ class Several:
 
         builds = [partial(built, which=each) for each in range(len(scenarios) + 1)]
         task = self._task(self.scenario)
-        ran = _ran(task, mode, builds, len(scenarios), self._plain, may_give_up)
+        ran = _ran(task, mode, builds, len(scenarios), may_give_up)
         if ran is None:
             return None
-        pumps, recorded = ran
-        if self._plain is None:
-            self._plain, self._recorded = Ran(pumps[-1]), recorded
+        (*pumps, plain), recorded = ran
         return [
-            concluded(self._task(scenario), mode, pump, self._plain, self._recorded)
+            concluded(self._task(scenario), mode, pump, plain, recorded)
             for scenario, pump in zip(scenarios, pumps)
         ]
 
@@ -529,4 +526,4 @@ class Several:
         return building.machine(scenario, mode, volume_bytes, pages, COLD_START)
 
     def _task(self, scenario: Scenario) -> Task:
-        return Task(self.trace, self.summary, scenario, self.report, None, None, self.goal)
+        return Task(self.trace, self.summary, scenario, self.report, None, self._alone, self.goal)
