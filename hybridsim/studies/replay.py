@@ -470,9 +470,9 @@ class Several:
         self.summary = read_once(trace, report)
         check(trace, self.summary, scenario)
         self.goal = goal
+        self._alone = Alone()
         mode = decided(self._task(scenario))
         self.mode = "" if mode == "auto" else mode
-        self._alone = Alone()
 
     def results(self, scenarios: Sequence[Scenario]) -> list[Result]:
         """Replay scenarios that differ only in their caches, and the disks alone.
