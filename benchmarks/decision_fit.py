@@ -8,9 +8,9 @@ ln(truth / forecast), with a prior around START; ALLOWANCE minimises the interva
 at 90 %, and is then stretched until intervals of families that it was not fitted to hold 90 % of
 the truths.  Each trace is cut at several SHARES: the cut is the capture, the HORIZON after it the
 truth.  A cut of a trace counts once, however many machines it has.  Where the load was
-continued (hybridsim/studies/continued.py), SIMULATED says how much the simulation counts beside the
+continued (hybridsim/studies/runs.py), SIMULATED says how much the simulation counts beside the
 formula, and its allowance is fitted likewise; once more for those whose past was looked back at
-(hybridsim/studies/continued.py).  The last lines of each of the three judge each family with
+(hybridsim/studies/runs.py).  The last lines of each of the three judge each family with
 constants that were fitted to the others: what can be expected of new families.
 """
 

@@ -32,10 +32,8 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
-from hybridsim.studies.continued import go_on
-from hybridsim.studies.machine_run import SAMPLES_MAX, Pump
 from hybridsim.studies.replay import Several
-from hybridsim.studies.runs import Task
+from hybridsim.studies.runs import SAMPLES_MAX, Pump, Task, go_on
 from hybridsim.traces.trace import in_memory
 
 Result = TypeVar("Result")

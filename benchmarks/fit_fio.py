@@ -17,7 +17,7 @@ import numpy as np
 from hybridsim import fit
 from hybridsim.answers.fitting import fio_results
 from hybridsim.foundation.errors import HybridsimError
-from hybridsim.studies.fio_drive import simulated_iops
+from hybridsim.studies.fit import simulated
 
 PATTERNS = ("randread", "randwrite")
 Files = dict[int, Path]
@@ -49,7 +49,8 @@ def judged(folder: Path) -> None:
             except HybridsimError:
                 continue
             is_disk = found.scenario().backing.drive.kind == "hdd"
-            off = simulated_iops(found.scenario(), point, 3000 if is_disk else 60_000) / point.iops
+            count = 3000 if is_disk else 60_000
+            off = simulated(found.scenario(), point, count)[0] / point.iops
             used = "*" if path in ends else ""
             errors.append((depth, point.iops, off - 1, used))
         text = "  ".join(f"{d}: {iops:.0f} {off:+.1%}{used}" for d, iops, off, used in errors)

@@ -27,7 +27,7 @@ from hybridsim.answers.outcome import Outcome
 from hybridsim.requests.pages import Ids, accesses
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
-from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.runs import Pump
 from hybridsim.traces.summary import summarize
 
 PAGE, SHARE = 65_536, 0.1

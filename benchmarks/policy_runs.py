@@ -38,7 +38,7 @@ from hybridsim.requests.pages import Ids, accesses, next_uses
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
 from hybridsim.studies.hits import REPLACEMENTS, Cache
-from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.runs import Pump
 from hybridsim.traces.summary import summarize
 
 SHARES = (0.01, 0.05, 0.1, 0.2)  # of the distinct pages

@@ -43,7 +43,7 @@ from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.requests.pages import accesses
 from hybridsim.scenario import building
 from hybridsim.studies.batches import batches
-from hybridsim.studies.machine_run import Pump
+from hybridsim.studies.runs import Pump
 from hybridsim.traces.summary import summarize
 
 SECOND = 10**9

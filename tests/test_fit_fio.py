@@ -11,7 +11,7 @@ from hybridsim.answers.fitting import fio, rotations
 from hybridsim.answers.fitting.answer import Fit
 from hybridsim.answers.fitting.fio_results import read
 from hybridsim.foundation.errors import FitError, MeasurementError
-from hybridsim.studies import fio_drive
+from hybridsim.studies import fit as fitting
 from hybridsim.studies.fit import fio_fidelity, judged
 
 PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9)
@@ -80,7 +80,7 @@ def test_the_order_of_a_disk_is_that_of_its_measured_rates_and_tails(tmp_path, o
     known = truth.scenario().with_values({f"backing.drive.{k}": v for k, v in keys.items()})
     for one in at.values():
         [point] = read([str(results(tmp_path / "one.json", one))])
-        one["read"]["iops"], p99_ns = fio_drive.simulated(known, point)
+        one["read"]["iops"], p99_ns = fitting.simulated(known, point)
         one["read"]["clat_ns"]["percentile"]["99.000000"] = p99_ns
     model = fit(results(tmp_path / "deep.json", alone, *at.values()), check=False)
     found = model.scenario().backing.drive
@@ -95,7 +95,7 @@ def test_one_deep_rate_determines_the_window_alone(tmp_path):
     model = fit(results(tmp_path / "disk.json", alone, deep), check=False)
     assert not estimate(model, "order").determined
     [point] = [one for one in read([str(tmp_path / "disk.json")]) if one.depth == 32]
-    assert fio_drive.simulated_iops(model.scenario(), point) == pytest.approx(1.4 * iops, rel=0.05)
+    assert fitting.simulated(model.scenario(), point)[0] == pytest.approx(1.4 * iops, rel=0.05)
 
 
 def test_without_a_queue_the_order_is_marked_as_assumed(tmp_path):
@@ -127,7 +127,7 @@ def test_writes_beyond_the_reads_give_a_write_cache(tmp_path):
     model = fit(results(tmp_path / "cached.json", alone, *some), check=False)
     assert model.scenario().backing.drive.write_cache_bytes > 0
     for point in read([str(tmp_path / "cached.json")])[1:]:
-        assert fio_drive.simulated_iops(model.scenario(), point) == pytest.approx(iops, rel=0.1)
+        assert fitting.simulated(model.scenario(), point)[0] == pytest.approx(iops, rel=0.1)
 
 
 def test_writes_that_gain_from_the_queue_are_not_cached(tmp_path):
@@ -148,7 +148,7 @@ def test_the_time_of_fio_itself_is_not_the_drives(tmp_path):
     assert model.scenario().host.overhead_ns == pytest.approx(10_000, rel=0.02)
     assert model.fidelity.demerit < 0.02  # completion latencies are compared
     point = read([str(tmp_path / "ssd.json")])[0]
-    assert fio_drive.simulated_iops(model.scenario(), point) == pytest.approx(10_000, rel=0.01)
+    assert fitting.simulated(model.scenario(), point)[0] == pytest.approx(10_000, rel=0.01)
 
 
 def test_rare_stalls_do_not_count_as_latency(tmp_path):
@@ -185,7 +185,7 @@ def test_a_drive_that_falls_asleep_gets_a_note(tmp_path):
     assert any("asleep" in note for note in model.notes)
     [point] = [one for one in read([str(tmp_path / "asleep.json")]) if one.depth == 2]
     assert estimate(model, "wake_up").value == pytest.approx(150_000 - 2e9 / 15_600, rel=1e-6)
-    assert fio_drive.simulated_iops(model.scenario(), point) == pytest.approx(15_600, rel=0.03)
+    assert fitting.simulated(model.scenario(), point)[0] == pytest.approx(15_600, rel=0.03)
 
 
 def test_an_ssd_that_is_as_fast_alone_does_not_sleep(tmp_path):
@@ -249,7 +249,7 @@ def held_back(tmp_path, depths):
     points = read([str(results(tmp_path / "unknown.json", *jobs))])
     for one, point in zip(jobs, points, strict=True):
         if point.direction == "read" and point.depth > 1:
-            one["read"]["iops"] = fio_drive.simulated_iops(known, point, 6000)
+            one["read"]["iops"] = fitting.simulated(known, point, 6000)[0]
             percentiles = one["read"]["clat_ns"]["percentile"]
             longer = 120_000 if 3 <= point.depth <= 8 else 0
             one["read"]["clat_ns"]["percentile"] = {p: v + longer for p, v in percentiles.items()}
@@ -312,14 +312,14 @@ def crowded(tmp_path, depths):
     jobs = [make(latency, depth) for make, latency in kinds for depth in depths]
     points = read([str(results(tmp_path / "unknown.json", *jobs))])
     for one, point in zip(jobs, points, strict=True):
-        one[point.direction]["iops"] = fio_drive.simulated_iops(known, point, 6000)
+        one[point.direction]["iops"] = fitting.simulated(known, point, 6000)[0]
     points = read([str(results(tmp_path / "ssd.json", *jobs))])
     return [*jobs, *streams], points
 
 
 def errors(model, points):
     scenario = model.scenario()
-    return [fio_drive.simulated_iops(scenario, point) / point.iops - 1 for point in points]
+    return [fitting.simulated(scenario, point)[0] / point.iops - 1 for point in points]
 
 
 def test_the_dies_and_lanes_on_which_requests_wait_are_recovered(tmp_path):
@@ -581,7 +581,7 @@ def test_one_deep_rate_is_of_a_sweep_unless_it_is_clearly_beyond_one(tmp_path, m
     keys = {"order": "clook", "window": 32, "age_limit": "5s"}
     known = truth.scenario().with_values({f"backing.drive.{k}": v for k, v in keys.items()})
     [point] = read([str(results(tmp_path / "deep.json", deep))])
-    deep["read"]["iops"] = more * fio_drive.simulated_iops(known, point)
+    deep["read"]["iops"] = more * fitting.simulated(known, point)[0]
     model = fit(results(tmp_path / "both.json", alone, deep), check=False)
     assert model.scenario().backing.drive.order == order
 

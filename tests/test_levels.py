@@ -12,7 +12,7 @@ import pytest
 
 from hybridsim.answers.metrics import Counters
 from hybridsim.foundation.levels import LEVELS
-from hybridsim.studies.machine_run import SAMPLES_MAX, Sampler
+from hybridsim.studies.runs import SAMPLES_MAX, Sampler
 from hybridsim.traces.formats.requests_csv import HEADER
 
 ROOT = Path(__file__).parent.parent

@@ -31,7 +31,6 @@ from hybridsim.studies.size import (
     first_sizes,
     possible,
     size,
-    sized,
     sizes_of,
 )
 
@@ -113,18 +112,18 @@ def test_the_curve_says_where_to_look_first():
 
 def test_sizes_that_the_cache_cannot_have_are_left_out():
     small = Scenario.loads('[cache]\nkind = "bcache"\n')
-    sizes, why = possible(small, [2**power for power in range(12, 50)])
+    sizes, why = possible(Candidate(small), [2**power for power in range(12, 50)])
     assert sizes[0] == 2**22  # 513 buckets of 4 KiB are a little more than 2 MiB
     assert sizes[-1] == 2**40
     assert "drive holds" in why
     tiny = small.with_values({"cache.drive.capacity": "1MiB"})
     with pytest.raises(ScenarioError):
-        possible(tiny, [4096])
+        possible(Candidate(tiny), [4096])
 
 
 def test_a_trace_that_touches_less_than_the_smallest_cache_gets_that():
     small = Scenario.loads('[cache]\nkind = "bcache"\n')
-    assert possible(small, [4096, 786432])[0] == [2**22]
+    assert possible(Candidate(small), [4096, 786432])[0] == [2**22]
 
 
 @pytest.mark.parametrize(
@@ -203,10 +202,8 @@ def test_a_size_has_the_figures_of_its_replay():
     trace = Trace.read(TRACES / "blktrace" / "loop_ext4_buffered_meta")
     results = size(trace, Scenario.default().with_options(cache="page"), ["hit>100%"])
     one = results.tried[0]
-    alone = replay(
-        trace,
-        sized(Scenario.default().with_options(cache="page", cache_mode=one.mode), one.size_bytes),
-    )
+    site = Scenario.default().with_options(cache="page", cache_mode=one.mode)
+    alone = replay(trace, Candidate(site).sized(one.size_bytes))
     assert [each.value for each in one.own] == [alone.phases["warm"].figures.hit_ratio]
     assert one.whole_ns == alone.phases["whole"].figures.reads.mean_ns
     assert one.drive_writes_per_day == alone.wear.drive_writes_per_day

@@ -2,7 +2,7 @@
 
 A capture shows a cache while it fills.  Its hit ratio still rises, or its writes are cheap only
 while there is room for dirty data; neither stays.  Where the machines were simulated as the load
-goes on for HORIZON times as many requests (hybridsim/studies/continued.py), that says what will
+goes on for HORIZON times as many requests (hybridsim/studies/runs.py), that says what will
 become of it; SIMULATED times counts beside what follows from the Course, which is what the capture
 shows, and is all there is where the load was not continued:
 
@@ -13,7 +13,7 @@ shows, and is all there is where the load was not continued:
                writes cost what they cost the disks alone, times a factor by kind of cache.
     allowance  Half of the width of the interval of 90 %: how far forecasts were off on captures
                whose later part is known, by what makes a forecast uncertain.  Of a load whose own
-               past was forecast better or worse than that (hybridsim/studies/continued.py), it is
+               past was forecast better or worse than that (hybridsim/studies/runs.py), it is
                narrower or wider.
 
 The constants (RISES, FALLS, AFTER, SIMULATED, the allowances, SURE) are fitted to the traces of

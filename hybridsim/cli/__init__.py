@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 import click
 
-from hybridsim.cli.option import examples, flag
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.suggest import hint
@@ -99,14 +98,11 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=examples(
-        "hybridsim demo",
-        "hybridsim replay sda.blktrace.0",
-        "hybridsim trace doctor sda.blktrace.0",
-    ),
+    epilog="\b\nExamples:\n  hybridsim demo\n  hybridsim replay sda.blktrace.0\n"
+    "  hybridsim trace doctor sda.blktrace.0",
 )
 @click.version_option(__version__, message="hybridsim %(version)s")
-@flag("--debug", "Show the Python traceback of an error.")
+@click.option("--debug", is_flag=True, help="Show the Python traceback of an error.")
 def cli(debug: bool) -> None:
     """Simulate SSD caches for your disks, from your own captured I/O."""
     if debug:

@@ -2,74 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 import click
 
 from hybridsim.answers.goals import GOALS
 from hybridsim.caches import CACHES
 from hybridsim.cli.arguments import (
     Chosen,
+    Crew,
     Outputs,
+    Scenario,
+    command,
     crew_options,
+    listed,
     machine_options,
+    option,
     outputs,
     trace_options,
 )
-from hybridsim.cli.option import examples, listed, option, value_of
 from hybridsim.cli.running import Line, estimated, note_compiling, progress, refuse, write_answer
+from hybridsim.cli.sweep import number_of_volumes, progress_line
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_size
 
-if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
 
-
-@click.command(
-    epilog=examples(
-        "hybridsim advise sda.blktrace.0",
-        "hybridsim advise sda.blktrace.0 --cache dm-cache --cache-mode write-back --details",
-        "hybridsim advise sda.blktrace.0 --scenario site.toml --compare hybrid --data 2TB",
-        "hybridsim advise web1/sda web2/sda db1/sda --fleet all --html fleet.html",
-    )
+@command(
+    "hybridsim advise sda.blktrace.0",
+    "hybridsim advise sda.blktrace.0 --cache dm-cache --cache-mode write-back --details",
+    "hybridsim advise sda.blktrace.0 --scenario site.toml --compare hybrid --data 2TB",
+    "hybridsim advise web1/sda web2/sda db1/sda --fleet all --html fleet.html",
 )
-@trace_options
-@machine_options(CACHES, "see `hybridsim replay --help`.")
-@option(
-    "--goal",
-    "Figure that decides the verdict; see `hybridsim replay --help`.",
-    "time",
-    show_default=False,
-    type=click.Choice(GOALS),
-)
-@option(
-    "--compare NAMES",
-    "Alternatives to compare with the disks (--details shows them); disks: none.",
-    "more-disks,short-stroke,all-ssd,hybrid",
-)
-@option(
-    "--data SIZE",
-    "Data that each alternative must hold; default: the capacity of the scenario's disks.",
-)
-@option(
-    "--fleet N|all",
-    "Each TRACE is a server of its own: answer for each, or for each volume of a multi-volume "
-    "trace (the N with most bytes, or all), and for the purchase as a whole.",
-)
-@crew_options("With --fleet: ")
-@outputs("details", "json", "html")
 def advise(
-    chosen: Chosen,
-    site_of: Callable[[], Scenario],
-    goal: str,
-    compare: str,
-    data: str | None,
-    fleet: str | None,
-    workers: int | None,
-    scheduler: str | None,
-    folder: str | None,
-    out: Outputs,
+    chosen: Chosen = trace_options,
+    site: Scenario = machine_options(CACHES, "see `hybridsim replay --help`."),
+    goal: str = option(
+        "--goal",
+        "Figure that decides the verdict; see `hybridsim replay --help`.",
+        "time",
+        show_default=False,
+        type=click.Choice(GOALS),
+    ),
+    compare: str = option(
+        "--compare NAMES",
+        "Alternatives to compare with the disks (--details shows them); disks: none.",
+        "more-disks,short-stroke,all-ssd,hybrid",
+    ),
+    data: int | None = option(
+        "--data SIZE",
+        "Data that each alternative must hold; default: the capacity of the scenario's disks.",
+        parse=parse_size,
+    ),
+    fleet: int | None = option(
+        "--fleet N|all",
+        "Each TRACE is a server of its own: answer for each, or for each volume of a multi-volume "
+        "trace (the N with most bytes, or all), and for the purchase as a whole.",
+        parse=number_of_volumes,
+    ),
+    crew: Crew = crew_options("With --fleet: "),
+    out: Outputs = outputs("details", "json", "html"),
 ) -> None:
     """Recommend an SSD cache for the application that TRACE was captured from, or none.
 
@@ -88,15 +77,12 @@ def advise(
     from hybridsim.studies.advise import advise as ask
     from hybridsim.traces.trace import captures_of
 
-    data_bytes = value_of("--data", parse_size, data) if data else None
-    site = site_of()
     if fleet is not None:
         if data:
             raise UsageError("--data: the alternatives are not compared for a fleet: remove it")
-        crew = {"folder": folder, "workers": workers, "scheduler": scheduler}
         _fleet(chosen, site, fleet, goal, crew, out)
         return
-    for name, value in (("workers", workers), ("scheduler", scheduler), ("folder", folder)):
+    for name, value in crew._asdict().items():
         if value is not None:
             raise UsageError(f"--{name} is for a fleet: specify --fleet all")
     number = captures_of(chosen.paths)
@@ -113,34 +99,24 @@ def advise(
         refuse(trace, html=out.html_file, details=out.details, data=data, goal=goal != "time")
         estimated(lambda report: advise_sample(trace, site, report), out)
         return
-    note_compiling()
     with progress(line := Line(in_lines=True)) as report:
-        advice = ask(trace, site, listed(compare), data_bytes, report, line.stage, goal)
+        advice = ask(trace, site, listed(compare), data, report, line.stage, goal)
     write_answer(advice, partial(text, details=out.details), out)
 
 
-def _fleet(
-    chosen: Chosen,
-    site: Scenario,
-    fleet: str,
-    goal: str,
-    crew: dict[str, str | int | None],
-    out: Outputs,
-) -> None:
+def _fleet(chosen: Chosen, site: Scenario, fleet: int, goal: str, crew: Crew, out: Outputs) -> None:
     """Advise for each trace, and for the purchase."""
     from functools import partial
 
-    from hybridsim.cli.sweep import number_of_volumes, progress_line
     from hybridsim.show.fleet_advice import text
     from hybridsim.studies.advise_fleet import advise_fleet
     from hybridsim.studies.sweep.named_trace import NamedTrace
 
-    limit = number_of_volumes(fleet)
     traces = [NamedTrace.here((path,), *chosen[1:]) for path in chosen.paths]
     note_compiling()
-    specified = {name: value for name, value in crew.items() if value is not None}
+    specified = {name: value for name, value in crew._asdict().items() if value is not None}
     with progress_line() as report:
-        advice = advise_fleet(traces, site, limit, goal, report=report, **specified)  # type: ignore[arg-type]
+        advice = advise_fleet(traces, site, fleet, goal, report=report, **specified)
     write_answer(advice, partial(text, details=out.details), out)
     if advice.interrupted:
         raise click.exceptions.Exit(130)

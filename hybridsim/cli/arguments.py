@@ -1,37 +1,142 @@
-"""Options that several commands share: the trace, the machine, and where the answer goes."""
+"""Commands, their options as `--help` shows them, and those that several commands share.
+
+The default of each parameter of a command says which option, argument or several it takes.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from hybridsim.caches import CACHE_MODES
-from hybridsim.cli.option import flag, option
+from hybridsim.caches import CACHE_MODES, CACHES
+from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.units import parse_time
 from hybridsim.traces.formats import FORMATS, WRITTEN
 
 if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
+    from hybridsim.scenario import Scenario as Scenario
     from hybridsim.traces.trace import Trace
+else:
+    Scenario = Any  # what `machine_options` gives a parameter; loaded when it is made
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-PRESET_HELP = "Start from this whole system; `hybridsim catalog` lists them."
-SCENARIO_HELP = "Scenario file: the machine to simulate (see `hybridsim scenario show`)."
-FORMAT_HELP = f"Format of the trace, if it is not detected: {', '.join(FORMATS)}."
-COLUMNS_HELP = (
-    "Columns of any other table of requests: time=ts:us,offset=lba:sectors,length=bytes, and "
-    "optionally op=rw:R/W, device=vol, latency=rt:ms; a column is a name or a number from 1. Or a "
-    "TOML file with these keys."
-)
-DEVICE_HELP = (
-    "Device of the trace (`trace info` lists them), or all: all volumes of the trace, "
-    "concatenated. Default: the one with most bytes."
-)
+Value = TypeVar("Value")
+Of = TypeVar("Of")
 DISPATCH_HELP = "Use the requests as issued to the device, after merging and scheduling."
-COLUMNS_KEY = "hybridsim.columns"
+
+
+class Joined(NamedTuple):
+    """Options of which one value is made."""
+
+    make: Callable[..., Any]
+    options: dict[str, Any]  # by the name of their parameter of `make`
+
+    def made(self, values: dict[str, Any]) -> Any:
+        """Take the values of these options out of those of all, and return what they make."""
+        return self.make(
+            **{
+                name: one.made(values) if isinstance(one, Joined) else values.pop(name)
+                for name, one in self.options.items()
+            }
+        )
+
+    def of_click(self) -> list[click.Parameter]:
+        """Return the options as click takes them, in order."""
+        found: list[click.Parameter] = []
+        for name, one in self.options.items():
+            found += one.of_click() if isinstance(one, Joined) else [one(name)]
+        return found
+
+
+def command(
+    *lines: str, of: Callable[..., Callable[..., Of]] = click.command, **settings: Any
+) -> Callable[[Callable[..., Any]], Of]:
+    """Return a decorator that makes a command with these example lines at the end of its help.
+
+    The default of each parameter of the function is an option, an argument, or several `joined`.
+    `of` is the decorator of click, or of a group.
+    """
+
+    def add(function: Callable[..., Any]) -> Of:
+        names = function.__code__.co_varnames
+        options = Joined(function, dict(zip(names, function.__defaults__ or ())))
+
+        @functools.wraps(function)
+        def run(**values: Any) -> Any:
+            return options.made(values)
+
+        return of(epilog=examples(*lines), params=options.of_click(), **settings)(run)
+
+    return add
+
+
+def joined(make: Callable[..., Any], **options: Any) -> Any:
+    """Return options of which `make` makes the value of one parameter."""
+    return Joined(make, options)
+
+
+def option(
+    names: str, text: str, *default: Any, parse: Callable[[Any], Any] | None = None, **more: Any
+) -> Any:
+    """Return an option, such as "-o --output FILE"; a default is shown.
+
+    With `parse` the value is what that makes of the text, if there is one.
+    """
+    if parse is not None:
+        more["callback"] = lambda context, one, value: (
+            value if value in (None, "") else value_of(one.opts[0], parse, value)
+        )
+    words = names.split()
+    if not words[-1].startswith("-"):
+        more["metavar"] = words.pop()
+    if default:
+        more = {"default": default[0], "show_default": True} | more
+    return lambda name: click.Option([name, *words], help=text, **more)
+
+
+def flag(names: str, text: str, **more: Any) -> Any:
+    """Return an option without a value."""
+    return option(names, text, is_flag=True, **more)
+
+
+def argument(metavar: str | None = None, **more: Any) -> Any:
+    """Return an argument, which is needed unless it says otherwise."""
+    return lambda name: click.Argument([name], metavar=metavar, **more)
+
+
+def value_of(option: str, parse: Callable[[str], Value], text: str) -> Value:
+    """Return what `parse` makes of an option's value; raise UsageError for what it refuses."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def whole_seconds(text: str) -> int:
+    """Return the whole seconds of a time, at least one."""
+    return max(parse_time(text) // 10**9, 1)
+
+
+def listed(text: str) -> list[str]:
+    """Return the parts of a list that commas separate, with or without blanks."""
+    return [part.strip() for part in text.split(",")]
+
+
+def examples(*lines: str) -> str:
+    """Return example commands as the end of a help text."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def echo_document(schema: str, document: Mapping[str, Any]) -> None:
+    """Print a document as JSON; `hybridsim schema` prints the schema of that name."""
+    import json
+
+    click.echo(json.dumps({"schema": schema, **document}, indent=2))
+
+
+# Of several commands.
 
 
 class Chosen(NamedTuple):
@@ -49,20 +154,39 @@ class Chosen(NamedTuple):
         return Trace.read(*self)
 
 
-def trace_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the arguments that select a trace; the command gets them as `chosen`."""
+def format_option(
+    text: str = f"Format of the trace, if it is not detected: {', '.join(FORMATS)}.",
+) -> Any:
+    """Return --format and --columns, which are one value: with the latter `columns:SPEC`."""
+    columns = option(
+        "--columns SPEC",
+        "Columns of any other table of requests: time=ts:us,offset=lba:sectors,length=bytes, and "
+        "optionally op=rw:R/W, device=vol, latency=rt:ms; a column is a name or a number from 1. "
+        "Or a TOML file with these keys.",
+    )
+    return joined(_with_columns, format=option("--format NAME", text), columns=columns)
 
-    @functools.wraps(function)
-    def command(**options: Any) -> Any:
-        chosen = Chosen(*(options.pop(name) for name in Chosen._fields))
-        return function(chosen=chosen, **options)
 
-    added = flag("--use-dispatch", DISPATCH_HELP)(command)
-    added = option("--device MAJ,MIN", DEVICE_HELP)(added)
-    added = format_option("format", FORMAT_HELP)(added)
-    return click.argument("paths", metavar="TRACE...", nargs=-1, required=True)(added)
+def _with_columns(format: str | None, columns: str | None) -> str | None:
+    if columns is None:
+        return format
+    if format not in (None, "columns", "parquet"):
+        raise click.UsageError(f"--columns applies to tables only, not to --format {format}")
+    return f"{format or 'columns'}:{columns}"
 
 
+device_option = option(
+    "--device MAJ,MIN",
+    "Device of the trace (`trace info` lists them), or all: all volumes of the trace, "
+    "concatenated. Default: the one with most bytes.",
+)
+trace_options = joined(
+    Chosen,
+    paths=argument("TRACE...", nargs=-1, required=True),
+    format=format_option(),
+    device=device_option,
+    use_dispatch=flag("--use-dispatch", DISPATCH_HELP),
+)
 require_option = option(
     "--require 'p99.warm<8ms'",
     "Requirement: a measure, one of < <= > >=, a value.  Measures: mean, max, p50, p99.9 ... "
@@ -75,71 +199,43 @@ as_option = option(
     "Output format: csv; fio-iolog (version 3), for fio's read_iolog; msr; spc; "
     "oracle-general, in pages of 4 KiB; parquet.  Default: by the file's suffix (OUT.spc, "
     "OUT.parquet), else csv.",
-    to="written",
     type=click.Choice(WRITTEN),
+)
+json_option = flag("--json", "Print one JSON object.")
+preset_option = option(
+    "--preset NAME", "Start from this whole system; `hybridsim catalog` lists them."
 )
 
 
-def format_option(name: str, text: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds --format and --columns; both give one value: `columns:SPEC`."""
-
-    def add(function: Command) -> Command:
-        columns = option("--columns SPEC", COLUMNS_HELP, is_eager=True, expose_value=False,
-                         callback=_keep_columns)  # fmt: skip
-        function = columns(function)
-        return option("--format NAME", text, to=name, callback=_with_columns)(function)
-
-    return add
-
-
-def _keep_columns(ctx: click.Context, parameter: click.Parameter, spec: str | None) -> None:
-    ctx.meta[COLUMNS_KEY] = spec
-
-
-def _with_columns(ctx: click.Context, parameter: click.Parameter, format: str | None) -> str | None:
-    spec = ctx.meta.get(COLUMNS_KEY)
-    if spec is None:
-        return format
-    if format not in (None, "columns", "parquet"):
-        raise click.UsageError(f"--columns applies to tables only, not to --format {format}")
-    return f"{format or 'columns'}:{spec}"
-
-
-scenario_option = option("--scenario FILE", SCENARIO_HELP, to="scenario_file")
+def scenario_option(
+    text: str = "Scenario file: the machine to simulate (see `hybridsim scenario show`).",
+) -> Any:
+    """Return the option for the file of a machine."""
+    return option("--scenario FILE", text)
 
 
 def machine_options(
-    kinds: Iterable[str] = (), mode: str = "", scenario: Callable[..., Any] = scenario_option
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds the options of a machine; the command gets `site_of`.
+    kinds: Iterable[str] = (), mode: str = "", scenario: Any = None, **more: Any
+) -> Any:
+    """Return the options of a machine, of which the parameter gets the scenario.
 
-    `site_of()` is the machine that they specify.  With `kinds` of caches there are options for the
-    cache, with `mode`, its help, one for the issue times of requests.  `scenario` adds the option,
-    or the argument, for the file.
+    With `kinds` of caches there are options for the cache, with `mode`, its help, one for the issue
+    times of requests.  `scenario` is the option, or the argument, for the file, `more` are those
+    of `Scenario.with_options`.
     """
-
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def command(scenario_file: str | None, settings: tuple[str, ...], **options: Any) -> Any:
-            own = {name: options.pop(name) for name in added if name in options}
-            return function(site_of=partial(machine, scenario_file, settings, **own), **options)
-
-        added = ["preset"]
-        result = set_option(command)
-        if mode:
-            added.append("mode")
-            result = mode_option(mode)(result)
-        if kinds:
-            added += ["cache", "cache_mode"]
-            result = cache_option(kinds)(cache_mode_option(result))
-        added_last: Callable[..., Any] = scenario(option("--preset NAME", PRESET_HELP)(result))
-        return added_last
-
-    return add
+    return joined(
+        machine,
+        scenario_file=scenario or scenario_option(),
+        preset=preset_option,
+        **{"cache": cache_option(kinds), "cache_mode": cache_mode_option} if kinds else {},
+        **{"mode": mode_option(mode)} if mode else {},
+        settings=set_option,
+        **more,
+    )
 
 
-def cache_option(kinds: Iterable[str]) -> Callable[[Command], Command]:
-    """Return a decorator that adds the option for the kind of cache."""
+def cache_option(kinds: Iterable[str] = (*CACHES, "none")) -> Any:
+    """Return the option for the kind of cache."""
     text = "Kind of cache; for lvmcache: dm-cache or dm-writecache."
     return option("--cache", text, type=click.Choice(list(kinds)))
 
@@ -161,7 +257,6 @@ cache_mode_option = option(
 set_option = option(
     "--set KEY=VALUE",
     "Set any key of the scenario: cache.size=16GiB, backing.drive.rpm=10000.  Repeatable.",
-    to="settings",
     multiple=True,
 )
 seeds_option = option(
@@ -171,8 +266,8 @@ seeds_option = option(
 )
 
 
-def mode_option(text: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds the option for the issue times of requests."""
+def mode_option(text: str) -> Any:
+    """Return the option for the issue times of requests."""
     modes = click.Choice(["auto", "open", "closed", "think"])
     return option("--mode", f"When requests are issued: {text}", type=modes)
 
@@ -184,6 +279,16 @@ class Outputs(NamedTuple):
     html_file: str | None = None
     details: bool = False  # the whole report after the first screen
 
+    @classmethod
+    def checked(cls, **named: Any) -> Outputs:
+        """Return these outputs; raise UsageError for a file that could not be written."""
+        from hybridsim.cli.running import check_folder
+
+        out = cls(**named)
+        check_folder(out.json_file, what="JSON")
+        check_folder(out.html_file, what="HTML")
+        return out
+
 
 OUTPUTS = {
     "details": flag(
@@ -192,62 +297,43 @@ OUTPUTS = {
     "json": option(
         "--json FILE",
         "Write all results as JSON; -: JSON on standard output instead of the report.",
-        to="json_file",
     ),
     "json too": option(
         "--json FILE",
         "Write the result as JSON too; -: JSON on standard output instead of the report.",
-        to="json_file",
     ),
-    "html": option(
-        "--html FILE",
-        "Write a report with figures, as one self-contained HTML file.",
-        to="html_file",
-    ),
+    "html": option("--html FILE", "Write a report with figures, as one self-contained HTML file."),
 }
 
 
-def outputs(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds options of OUTPUTS; the command gets them as `out`, checked."""
-
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def command(**options: Any) -> Any:
-            from hybridsim.cli.running import check_folder
-
-            named = {name: options.pop(name) for name in Outputs._fields if name in options}
-            out = Outputs(**named)
-            check_folder(out.json_file, what="JSON")
-            check_folder(out.html_file, what="HTML")
-            return function(out=out, **options)
-
-        result: Callable[..., Any] = command
-        for name in reversed(names):
-            result = OUTPUTS[name](result)
-        return result
-
-    return add
+def outputs(*names: str) -> Any:
+    """Return some of OUTPUTS, of which the parameter gets Outputs."""
+    fields = {"json": "json_file", "json too": "json_file", "html": "html_file"}
+    return joined(Outputs.checked, **{fields.get(each, each): OUTPUTS[each] for each in names})
 
 
-def crew_options(only: str = "", has_cluster: bool = True) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of many replays: who computes, where they are kept.
+class Crew(NamedTuple):
+    """Who computes many replays, and where they are kept."""
 
-    `only` is put before each help, for a command of which these are not always options.
-    """
+    workers: int | None = None
+    scheduler: str | None = None
+    folder: str | None = None
+
+
+def crew_options(only: str = "", has_cluster: bool = True) -> Any:
+    """Return the options of a Crew; `only` is put before each help, where they are not always."""
 
     def text(words: str) -> str:
         return f"{only}{words[:1].lower()}{words[1:]}" if only else words
 
-    def add(function: Command) -> Command:
-        folder = text("Folder of stored results; default: hybridsim-sweep.")
-        function = option("--folder DIR", folder)(function)
-        if has_cluster:
-            address = text("Address of a dask cluster: tcp://host:8786.")
-            function = option("--scheduler ADDRESS", address)(function)
-        number = text("Number of processes; default: one per core.")
-        return option("--workers N", number, type=click.IntRange(1))(function)
-
-    return add
+    number = text("Number of processes; default: one per core.")
+    cluster = option("--scheduler ADDRESS", text("Address of a dask cluster: tcp://host:8786."))
+    return joined(
+        Crew,
+        workers=option("--workers N", number, type=click.IntRange(1)),
+        **{"scheduler": cluster} if has_cluster else {},
+        folder=option("--folder DIR", text("Folder of stored results; default: hybridsim-sweep.")),
+    )
 
 
 def machine(

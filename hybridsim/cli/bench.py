@@ -3,82 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.arguments import Outputs, machine_options, outputs, seeds_option
-from hybridsim.cli.option import examples, option, value_of
+from hybridsim.cli.arguments import (
+    Outputs,
+    Scenario,
+    argument,
+    command,
+    machine_options,
+    option,
+    outputs,
+    seeds_option,
+)
 from hybridsim.cli.running import Line, progress_of_jobs, write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_size
 
 if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
     from hybridsim.studies.bench import Bench
-
-SITE = click.argument("scenario_file", metavar="[SITE.toml]", required=False)
-
-
-@click.command(
-    epilog=examples(
-        "hybridsim bench --preset digitalocean-volume --depths 1-4 --requests 200",
-    )
-)
-@machine_options([*CACHES, "none"], scenario=SITE)
-@option("--depths N-M|N,...", "Queue depths: doubling from N to M, or a list.", "1-512")
-@option("--hot SIZE", "Size of the hot spot; default: half of the cache.")
-@option("--bs SIZE", "Size of random requests.", "4KiB")
-@option("--seq-bs SIZE", "Size of sequential requests.", "1MiB")
-@option(
-    "--requests N",
-    "Requests per measurement; sequential ones take a tenth of it.",
-    10_000,
-    type=click.IntRange(10),
-)
-@seeds_option
-@outputs("json", "html")
-def bench(
-    site_of: Callable[[], Scenario],
-    depths: str,
-    hot: str | None,
-    bs: str,
-    seq_bs: str,
-    requests: int,
-    seeds: int | None,
-    out: Outputs,
-) -> None:
-    """Measure five I/O parameters of a machine: without a cache, with an empty and a warm cache.
-
-    The machine is that of a scenario (`hybridsim bench site.toml`), or the default one.  The
-    parameters are sequential write and read, random write, cold random read (of data not yet
-    cached) and hot random read (of a hot spot), each at several queue depths.  Figures that are
-    not steady are marked.
-    """
-    from hybridsim.show.bench import text
-    from hybridsim.studies.bench import bench as measure
-    from hybridsim.studies.bench import over_seeds
-
-    sizes = {"--hot": hot, "--bs": bs, "--seq-bs": seq_bs}
-    hot_bytes, block_bytes, sequential_bytes = (
-        value_of(name, parse_size, text) if text else 0 for name, text in sizes.items()
-    )
-    if hot and not hot_bytes:
-        raise UsageError("--hot must be greater than 0 (default: half of the cache)")
-    site = site_of()
-    chosen = depths_of(depths)
-    with progress_of_jobs(line := Line()) as progress:
-
-        def once(site: Scenario, randseed: int | None) -> Bench:
-            return measure(
-                site, chosen, hot_bytes or None, block_bytes, sequential_bytes, requests,
-                randseed, line.stage, progress,
-            )  # fmt: skip
-
-        results = over_seeds(site, seeds, once) if seeds else once(site, None)
-    write_answer(results, text, out)
 
 
 def depths_of(text: str) -> list[int]:
@@ -95,3 +40,50 @@ def depths_of(text: str) -> list[int]:
             f"--depths {text}: queue depths must be from 1 to 65536, the smaller first"
         )
     return depths
+
+
+@command("hybridsim bench --preset digitalocean-volume --depths 1-4 --requests 200")
+def bench(
+    site: Scenario = machine_options(
+        [*CACHES, "none"], scenario=argument("[SITE.toml]", required=False)
+    ),
+    depths: list[int] = option(
+        "--depths N-M|N,...",
+        "Queue depths: doubling from N to M, or a list.",
+        "1-512",
+        parse=depths_of,
+    ),
+    hot: int | None = option(
+        "--hot SIZE", "Size of the hot spot; default: half of the cache.", parse=parse_size
+    ),
+    bs: int = option("--bs SIZE", "Size of random requests.", "4KiB", parse=parse_size),
+    seq_bs: int = option("--seq-bs SIZE", "Size of sequential requests.", "1MiB", parse=parse_size),
+    requests: int = option(
+        "--requests N",
+        "Requests per measurement; sequential ones take a tenth of it.",
+        10_000,
+        type=click.IntRange(10),
+    ),
+    seeds: int | None = seeds_option,
+    out: Outputs = outputs("json", "html"),
+) -> None:
+    """Measure five I/O parameters of a machine: without a cache, with an empty and a warm cache.
+
+    The machine is that of a scenario (`hybridsim bench site.toml`), or the default one.  The
+    parameters are sequential write and read, random write, cold random read (of data not yet
+    cached) and hot random read (of a hot spot), each at several queue depths.  Figures that are
+    not steady are marked.
+    """
+    from hybridsim.show.bench import text
+    from hybridsim.studies.bench import bench as measure
+    from hybridsim.studies.bench import over_seeds
+
+    if hot == 0:
+        raise UsageError("--hot must be greater than 0 (default: half of the cache)")
+    with progress_of_jobs(line := Line()) as progress:
+
+        def once(site: Scenario, randseed: int | None) -> Bench:
+            return measure(site, depths, hot, bs, seq_bs, requests, randseed, line.stage, progress)
+
+        results = over_seeds(site, seeds, once) if seeds else once(site, None)
+    write_answer(results, text, out)

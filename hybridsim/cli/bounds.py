@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.arguments import machine_options
-from hybridsim.cli.option import echo_document, examples, flag, option
+from hybridsim.cli.arguments import (
+    Scenario,
+    argument,
+    command,
+    echo_document,
+    json_option,
+    machine_options,
+    option,
+)
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.printable import printable
-
-if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
+from hybridsim.show.page import is_ascii
 
 SCHEMA = "hybridsim.bounds/1"
 
 
-@click.command(
-    epilog=examples(
-        "hybridsim bounds iostat.txt",
-        "hybridsim bounds sar.txt --device sdb",
-        "hybridsim bounds fio.json --set cache.drive.like=micron-7450-pro-3840gb",
-        "hybridsim bounds iostat.json --json",
-    )
+@command(
+    "hybridsim bounds iostat.txt",
+    "hybridsim bounds sar.txt --device sdb",
+    "hybridsim bounds fio.json --set cache.drive.like=micron-7450-pro-3840gb",
+    "hybridsim bounds iostat.json --json",
 )
-@click.argument("file", metavar="FILE")
-@option("--device NAME", "Device in FILE, as printed there: sda, dm-0.")
-@machine_options()
-@flag("--json", "Print one JSON object.", to="as_json")
-def bounds(file: str, device: str | None, site_of: Callable[[], Scenario], as_json: bool) -> None:
+def bounds(
+    file: str = argument("FILE"),
+    device: str | None = option("--device NAME", "Device in FILE, as printed there: sda, dm-0."),
+    site: Scenario = machine_options(),
+    as_json: bool = json_option,
+) -> None:
     """Print the best and the worst that an SSD cache could do, from averages alone.
 
     FILE is the output of `iostat -x`, `iostat -x -o JSON`, `sar -d` or `fio --output-format=json`
@@ -41,11 +43,9 @@ def bounds(file: str, device: str | None, site_of: Callable[[], Scenario], as_js
     """
     from hybridsim.answers.bounds import bounds as bounded
     from hybridsim.show.bounds import document, text
-    from hybridsim.show.page import is_ascii
     from hybridsim.storage.drives import SolidState
     from hybridsim.traces.averages import read
 
-    site = site_of()
     drive = getattr(site.cache, "drive", None)
     if not isinstance(drive, SolidState):
         raise UsageError("bounds needs a cache on an SSD: choose one with --set cache.drive.like=")

@@ -8,23 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.option import echo_document, examples, flag, option
+from hybridsim.cli.arguments import argument, command, echo_document, json_option, option
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import latency
+from hybridsim.show.page import WIDEST, columns, wrapped
 
 if TYPE_CHECKING:
     from hybridsim.storage.catalog import Entry
 
-LIST_EXAMPLES = examples(
-    "hybridsim catalog",
-    "hybridsim catalog --kind ssd",
-    "hybridsim catalog show hgst-ultrastar-7k8",
-)
-SHOW_EXAMPLES = examples(
-    "hybridsim catalog show hgst-ultrastar-7k8",
-    "hybridsim catalog show --json samsung-pm9a3-1920gb",
-)
 # The figures shown in the list, in this order, if an entry has them: key, format.
 HEADLINES = (
     ("rpm", "{} rpm"),
@@ -40,23 +33,27 @@ HEADLINES = (
 CATALOG = "hybridsim.catalog/1"
 DRIVE = "hybridsim.drive/1"
 SYSTEM = "hybridsim.system/1"
-JSON_HELP = "Print one JSON object."
 
 
-@click.group(invoke_without_command=True, epilog=LIST_EXAMPLES)
-@option("--kind KIND", "List only this kind, such as hdd or ssd.")
-@flag("--json", JSON_HELP, to="as_json")
-@click.pass_context
-def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
+@command(
+    "hybridsim catalog",
+    "hybridsim catalog --kind ssd",
+    "hybridsim catalog show hgst-ultrastar-7k8",
+    of=click.group,
+    invoke_without_command=True,
+)
+def catalog(
+    kind: str | None = option("--kind KIND", "List only this kind, such as hdd or ssd."),
+    as_json: bool = json_option,
+) -> None:
     """List the drives that a scenario can use, or show one with its sources."""
-    if context.invoked_subcommand:
+    if click.get_current_context().invoked_subcommand:
         if kind or as_json:
             raise click.UsageError(
                 "--kind and --json belong to the list; `show` has its own --json"
             )
         return
     from hybridsim.scenario import presets
-    from hybridsim.show.page import WIDEST, columns, wrapped
     from hybridsim.storage.catalog import KINDS, load, names
 
     if kind is not None and kind not in KINDS:
@@ -78,10 +75,12 @@ def catalog(context: click.Context, kind: str | None, as_json: bool) -> None:
         click.echo(line)
 
 
-@catalog.command(epilog=SHOW_EXAMPLES)
-@click.argument("name")
-@flag("--json", JSON_HELP, to="as_json")
-def show(name: str, as_json: bool) -> None:
+@command(
+    "hybridsim catalog show hgst-ultrastar-7k8",
+    "hybridsim catalog show --json samsung-pm9a3-1920gb",
+    of=catalog.command,
+)
+def show(name: str = argument(), as_json: bool = json_option) -> None:
     """Show every value of NAME, its source, and how reliable it is.
 
     Marks: read (in a published text), measured (on a device), fitted (to a measurement), assumed,
@@ -141,8 +140,6 @@ def _short(entry: Entry) -> dict[str, Any]:
 
 def _narrow(name: str, rest: list[str]) -> list[str]:
     """Return an entry for a terminal that is too narrow for the table."""
-    from hybridsim.show.page import columns
-
     indent = "  "
     text = ", ".join(each for each in rest if each)
     return [name, *textwrap.wrap(
@@ -151,7 +148,6 @@ def _narrow(name: str, rest: list[str]) -> list[str]:
 
 
 def _list_text(entries: list[Entry]) -> list[str]:
-    from hybridsim.show.page import WIDEST, columns
 
     rows = [("NAME", "KIND", "CAPACITY", "FIGURES")]
     for entry in entries:
@@ -172,7 +168,6 @@ def _list_text(entries: list[Entry]) -> list[str]:
 def _rounded(value: str | int | list[Any]) -> str:
     """Return a value for the list: 9.18GB for 9184760832B, 77.9us for 77900ns."""
     from hybridsim.answers.advice.alternatives import human_drive
-    from hybridsim.foundation.wording import latency
 
     match = re.fullmatch(r"(\d{5,})(B|ns)", str(value))
     if match is None:

@@ -4,53 +4,51 @@ from __future__ import annotations
 
 import sys
 
-import click
-
-from hybridsim.cli.arguments import DEVICE_HELP, FORMAT_HELP, Outputs, format_option, outputs
-from hybridsim.cli.option import examples, option
-from hybridsim.cli.running import note_compiling, progress, write_answer
+from hybridsim.cli.arguments import (
+    Outputs,
+    argument,
+    command,
+    device_option,
+    format_option,
+    option,
+    outputs,
+)
+from hybridsim.cli.running import progress, write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_time
 
 BROKEN = 4  # the exit code of an unmet requirement
 
 
-@click.command(
-    epilog=examples(
-        "hybridsim check promise.json counters-1.txt counters-2.txt",
-        "hybridsim check promise.json counters-1.txt counters-2.txt --tolerance ssd-writes=20%",
-    )
+@command(
+    "hybridsim check promise.json counters-1.txt counters-2.txt",
+    "hybridsim check promise.json counters-1.txt counters-2.txt --tolerance ssd-writes=20%",
 )
-@click.argument("promise", metavar="PROMISE.json")
-@click.argument("counters", nargs=-1, metavar="[COUNTERS...]")
-@option(
-    "--live DEVICE", "Read the counters of this cached device now, and again after --for (as root)."
-)
-@option("--fast DEVICE", "With --live: its SSD.  Repeatable.", multiple=True)
-@option("--for TIME", "With --live: time between the two readings.", "10m", to="passes")
-@option(
-    "--capture TRACE",
-    "A capture of the cached device: simulated again, to separate the load from the model.",
-)
-@option(
-    "--tolerance LIST",
-    "An interval of your own around the promise: hit-ratio=5%,ssd-writes=20%.",
-    multiple=True,
-)
-@format_option("format_", FORMAT_HELP)
-@option("--device MAJ,MIN", DEVICE_HELP)
-@outputs("json")
 def check(
-    promise: str,
-    counters: tuple[str, ...],
-    live: str | None,
-    fast: tuple[str, ...],
-    passes: str,
-    capture: str | None,
-    tolerance: tuple[str, ...],
-    format_: str | None,
-    device: str | None,
-    out: Outputs,
+    promise: str = argument("PROMISE.json"),
+    counters: tuple[str, ...] = argument("[COUNTERS...]", nargs=-1),
+    live: str | None = option(
+        "--live DEVICE",
+        "Read the counters of this cached device now, and again after --for (as root).",
+    ),
+    fast: tuple[str, ...] = option(
+        "--fast DEVICE", "With --live: its SSD.  Repeatable.", multiple=True
+    ),
+    passes: int = option(
+        "--for TIME", "With --live: time between the two readings.", "10m", parse=parse_time
+    ),
+    capture: str | None = option(
+        "--capture TRACE",
+        "A capture of the cached device: simulated again, to separate the load from the model.",
+    ),
+    tolerance: tuple[str, ...] = option(
+        "--tolerance LIST",
+        "An interval of your own around the promise: hit-ratio=5%,ssd-writes=20%.",
+        multiple=True,
+    ),
+    format: str | None = format_option(),
+    device: str | None = device_option,
+    out: Outputs = outputs("json"),
 ) -> None:
     """Hold a running cache against the simulation that promised its figures.
 
@@ -77,15 +75,12 @@ def check(
         )  # fmt: skip
     if len(counters) > 2:
         raise UsageError("more than two snapshots: specify the first and the last")
-    wait_ns = parse_time(passes)
-    load = Trace.read((capture,), format_, device) if capture else None
+    load = Trace.read((capture,), format, device) if capture else None
     taken = None
     if live:
         kind = Scenario.loads(promised(promise)[0].toml, promise).cache.kind
-        taken = watched(kind, live, fast, wait_ns / 1e9)
-    if load:
-        note_compiling()
-    with progress() as report:
+        taken = watched(kind, live, fast, passes / 1e9)
+    with progress(compiles=load is not None) as report:
         answer = ask(promise, counters, load, report, live=taken, tolerance=tolerance)
     write_answer(answer, text, out)
     if answer.judged.answer == "broken":

@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.caches import CACHES
 from hybridsim.cli.arguments import (
     Outputs,
+    argument,
     cache_mode_option,
     cache_option,
+    command,
+    joined,
+    json_option,
     machine,
+    option,
     outputs,
+    scenario_option,
     set_option,
 )
-from hybridsim.cli.option import examples, flag, option
 from hybridsim.cli.running import progress_of_jobs, write_html
+from hybridsim.show.page import is_ascii
 
 if TYPE_CHECKING:
     from hybridsim.answers.measurements.measurement import Measurement
@@ -25,45 +30,34 @@ if TYPE_CHECKING:
 DIFFERS = 4  # the exit code of an unmet requirement
 
 
-@click.command(
-    epilog=examples(
-        "hybridsim compare real.json simulated.json",
-        "hybridsim compare real.json simulated.json --tolerance iops=5%,p99=20%,p99.9=none",
-        "hybridsim compare real.json job.fio --preset digitalocean-volume --tolerance mean=none,"
-        "p99=none",
-    )
+@command(
+    "hybridsim compare real.json simulated.json",
+    "hybridsim compare real.json simulated.json --tolerance iops=5%,p99=20%,p99.9=none",
+    "hybridsim compare real.json job.fio --preset digitalocean-volume --tolerance mean=none,"
+    "p99=none",
 )
-@click.argument("real", metavar="REAL")
-@click.argument("simulated", metavar="SIMULATED")
-@option(
-    "--tolerance LIST",
-    "Maximum difference: 10% for all figures, or by figure: iops=5%,p99=20%,curve=0.05,"
-    "p90=none (not checked).",
-    multiple=True,
-)
-@option(
-    "--scenario FILE", "SIMULATED is a fio job file: run it on this scenario.", to="scenario_file"
-)
-@option(
-    "--preset NAME",
-    "SIMULATED is a fio job file: run it on this whole system (see `hybridsim catalog`).",
-)
-@cache_option([*CACHES, "none"])
-@cache_mode_option
-@set_option
-@flag("--json", "Print one JSON object.", to="as_json")
-@outputs("html")
 def compare(
-    real: str,
-    simulated: str,
-    tolerance: tuple[str, ...],
-    scenario_file: str | None,
-    preset: str | None,
-    cache: str | None,
-    cache_mode: str | None,
-    settings: tuple[str, ...],
-    as_json: bool,
-    out: Outputs,
+    real: str = argument("REAL"),
+    simulated: str = argument("SIMULATED"),
+    tolerance: tuple[str, ...] = option(
+        "--tolerance LIST",
+        "Maximum difference: 10% for all figures, or by figure: iops=5%,p99=20%,curve=0.05,"
+        "p90=none (not checked).",
+        multiple=True,
+    ),
+    options: dict[str, Any] = joined(
+        dict,
+        scenario_file=scenario_option("SIMULATED is a fio job file: run it on this scenario."),
+        preset=option(
+            "--preset NAME",
+            "SIMULATED is a fio job file: run it on this whole system (see `hybridsim catalog`).",
+        ),
+        cache=cache_option(),
+        cache_mode=cache_mode_option,
+        settings=set_option,
+    ),
+    as_json: bool = json_option,
+    out: Outputs = outputs("html"),
 ) -> None:
     """Compare a SIMULATED run with a REAL one: curves, figures, pass or fail.
 
@@ -77,14 +71,9 @@ def compare(
     Exit code 4: a figure exceeds its tolerance.
     """
     from hybridsim.show.comparison import document, text, to_json
-    from hybridsim.show.page import is_ascii
     from hybridsim.studies.compare import compare as run
 
-    changes = {"cache": cache, "cache_mode": cache_mode}
-    is_job = scenario_file or preset or settings or any(changes.values())
-    other: str | Measurement = simulated
-    if is_job:
-        other = _simulated(simulated, scenario_file, settings, preset=preset, **changes)
+    other = _simulated(simulated, options) if any(options.values()) else simulated
     comparison = run(real, other, tolerance)
     click.echo(to_json(comparison) if as_json else text(comparison, is_ascii(sys.stdout)), nl=False)
     if out.html_file:
@@ -93,15 +82,13 @@ def compare(
         sys.exit(DIFFERS)
 
 
-def _simulated(
-    job: str, scenario_file: str | None, settings: tuple[str, ...], **options: Any
-) -> Measurement:
+def _simulated(job: str, options: dict[str, Any]) -> Measurement:
     """Run a job file on the machine, and return its measurement."""
     from hybridsim.show.fio_json import measurement
     from hybridsim.studies.fio import fio
     from hybridsim.workloads.fio.jobfile import read
 
-    site = machine(scenario_file, settings, **options)
+    site = machine(**options)
     with progress_of_jobs() as progress:
         result = fio(read([job]), site, progress=progress)
     measured = measurement(result, job)

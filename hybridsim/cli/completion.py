@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
-from hybridsim.cli.option import examples
+from hybridsim.cli.arguments import argument, command
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.explain import TERMS
 from hybridsim.show import schemas
@@ -26,7 +26,6 @@ SHELLS = ("bash", "zsh", "fish")
 VALUES: dict[str, Iterable[str]] = {
     "preset": catalog.systems(),
     "format": FORMATS,
-    "format_": FORMATS,
     "admission": ADMISSION,
     "replacement": [*REPLACEMENT, *OFFLINE],
     "policy": [*REPLACEMENT, *OFFLINE],
@@ -39,15 +38,8 @@ VALUES: dict[str, Iterable[str]] = {
 Completing = Callable[[click.Context, str], list[CompletionItem]]
 
 
-@click.command(
-    epilog=examples(
-        "hybridsim completion bash",
-        "hybridsim completion fish > hybridsim.fish",
-    )
-)
-@click.argument("shell", type=click.Choice(SHELLS))
-@click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
+@command("hybridsim completion bash", "hybridsim completion fish > hybridsim.fish")
+def completion(shell: str = argument(type=click.Choice(SHELLS))) -> None:
     """Print a script that makes SHELL complete commands, options and their values.
 
     \b
@@ -60,25 +52,25 @@ def completion(ctx: click.Context, shell: str) -> None:
         raise UsageError(
             f"the installed click has no completion for {shell}: update it (pip install -U click)"
         )
-    script = completion_class(ctx.find_root().command, {}, "hybridsim", VARIABLE).source()
-    click.echo(script)
+    program = click.get_current_context().find_root().command
+    click.echo(completion_class(program, {}, "hybridsim", VARIABLE).source())
 
 
-def with_values(command: click.Command) -> click.Command:
+def with_values(one: click.Command) -> click.Command:
     """Add the completion of VALUES and file names to the parameters of a command; return it."""
-    if isinstance(command, click.Group):
-        for each in command.commands.values():
+    if isinstance(one, click.Group):
+        for each in one.commands.values():
             with_values(each)
-    for parameter in command.params:
+    for parameter in one.params:
         if not isinstance(parameter.type, click.Choice):
-            complete = _values(command, parameter)
+            complete = _values(one, parameter)
             if complete:
                 setattr(parameter, "shell_complete", complete)  # noqa: B010  mypy: a method
-    return command
+    return one
 
 
-def _values(command: click.Command, parameter: click.Parameter) -> Completing | None:
-    for name in (f"{command.name} {parameter.name}", str(parameter.name)):
+def _values(one: click.Command, parameter: click.Parameter) -> Completing | None:
+    for name in (f"{one.name} {parameter.name}", str(parameter.name)):
         if name in VALUES:
             return lambda ctx, incomplete: _beginning(incomplete, VALUES[name])
     if isinstance(parameter, click.Argument) or parameter.metavar in ("FILE", "DIR"):

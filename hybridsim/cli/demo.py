@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
-from hybridsim.cli.arguments import Outputs, outputs
-from hybridsim.cli.option import examples
+from hybridsim.cli.arguments import Outputs, command, outputs
 from hybridsim.cli.running import run
 
-EXAMPLES = examples(
-    "hybridsim demo",
-    "hybridsim demo --json demo.json --html demo.html",
-)
 
-
-@click.command(epilog=EXAMPLES)
-@outputs("json too", "html", "details")
-def demo(out: Outputs) -> None:
+@command("hybridsim demo", "hybridsim demo --json demo.json --html demo.html")
+def demo(out: Outputs = outputs("json too", "html", "details")) -> None:
     """Replay a real capture of a database with an SSD cache and without.
 
     The capture is from a key-value store (RocksDB) with random reads around a hot spot; see

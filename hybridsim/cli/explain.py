@@ -7,21 +7,18 @@ from collections.abc import Iterator
 
 import click
 
-from hybridsim.cli.option import examples
+from hybridsim.cli.arguments import argument, command
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import nearest
 
 
-@click.command(
-    epilog=examples(
-        "hybridsim explain",
-        "hybridsim explain warm-up",
-        "hybridsim explain not hot enough",
-        "hybridsim explain cache.write_budget",
-    )
+@command(
+    "hybridsim explain",
+    "hybridsim explain warm-up",
+    "hybridsim explain not hot enough",
+    "hybridsim explain cache.write_budget",
 )
-@click.argument("term", nargs=-1)
-def explain(term: tuple[str, ...]) -> None:
+def explain(term: tuple[str, ...] = argument(nargs=-1)) -> None:
     """Explain TERM: any word or figure that a report prints, or a key of a scenario.
 
     Without TERM, list all terms.

@@ -3,66 +3,56 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.arguments import machine_options
-from hybridsim.cli.option import examples, listed, option
+from hybridsim.cli.arguments import Scenario, argument, command, listed, machine_options, option
 from hybridsim.cli.running import progress_of_jobs
 from hybridsim.foundation.errors import RequirementError, UsageError
 
 if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
     from hybridsim.workloads.fio.results import FioResult, Moment
 
 FORMS = ("normal", "json", "json+", "terse")
 
 
-@click.command(
+@command(
+    "hybridsim fio --preset digitalocean-volume --name=a --rw=randread --direct=1 "
+    "--ioengine=libaio --iodepth=4 --size=1G --runtime=1s",
+    "hybridsim fio job.fio --preset digitalocean-volume --runs 2",
+    "hybridsim fio job.fio --preset digitalocean-volume --output-format=json+",
+    "hybridsim fio job.fio --set cache.kind=bcache --set cache.size=16GiB",
     context_settings={
         "ignore_unknown_options": True,
         "allow_interspersed_args": True,
         "help_option_names": ["--help"],  # -h would be looked for in -thread
     },
-    epilog=examples(
-        "hybridsim fio --preset digitalocean-volume --name=a --rw=randread --direct=1 "
-        "--ioengine=libaio --iodepth=4 --size=1G --runtime=1s",
-        "hybridsim fio job.fio --preset digitalocean-volume --runs 2",
-        "hybridsim fio job.fio --preset digitalocean-volume --output-format=json+",
-        "hybridsim fio job.fio --set cache.kind=bcache --set cache.size=16GiB",
-    ),
-)
-@click.argument(
-    "arguments", nargs=-1, type=click.UNPROCESSED, metavar="[JOBFILE | --OPTION=...]..."
-)
-@machine_options()
-@option(
-    "--runs N",
-    "Run all jobs N times in succession; the cache stays warm.",
-    1,
-    type=click.IntRange(1),
-)
-@option(
-    "--seeding VERSION",
-    "Version of fio whose random offsets to generate: 3.33, or newer (later "
-    "releases seed their random streams differently).",
-    "3.33",
-)
-@option(
-    "--max-runtime TIME",
-    "End each process after this simulated time (10s) at the latest, as if its runtime were "
-    "no longer: for jobs that are written for hours.",
-    "",
-    show_default=False,
 )
 def fio(
-    arguments: tuple[str, ...],
-    site_of: Callable[[], Scenario],
-    runs: int,
-    seeding: str,
-    max_runtime: str,
+    arguments: tuple[str, ...] = argument(
+        "[JOBFILE | --OPTION=...]...", nargs=-1, type=click.UNPROCESSED
+    ),
+    site: Scenario = machine_options(),
+    runs: int = option(
+        "--runs N",
+        "Run all jobs N times in succession; the cache stays warm.",
+        1,
+        type=click.IntRange(1),
+    ),
+    seeding: str = option(
+        "--seeding VERSION",
+        "Version of fio whose random offsets to generate: 3.33, or newer (later "
+        "releases seed their random streams differently).",
+        "3.33",
+    ),
+    max_runtime: str = option(
+        "--max-runtime TIME",
+        "End each process after this simulated time (10s) at the latest, as if its runtime were "
+        "no longer: for jobs that are written for hours.",
+        "",
+        show_default=False,
+    ),
 ) -> None:
     """Run fio jobs on a simulated machine, and print the output that fio would print.
 
@@ -114,7 +104,6 @@ def fio(
     output = parsed.program.get("output")
     texts: list[str] = []
     begun: list[bool] = []  # whether the heading was printed before the first line of --eta
-    site = site_of()
     if "parse-only" in parsed.program:
         jobs_of(parsed)
         return

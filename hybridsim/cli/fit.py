@@ -7,33 +7,30 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.option import examples, flag, option
+from hybridsim.cli.arguments import argument, command, flag, option
 from hybridsim.cli.running import Line, check_folder
+from hybridsim.foundation.wording import latency, of_the_mean
 
 if TYPE_CHECKING:
     from hybridsim.answers.fidelity import Fidelity
     from hybridsim.answers.fitting.answer import Fit
 
-EXAMPLES = examples(
+
+@command(
     "hybridsim fit traces/blktrace/loop_ext4_mqdl_randrw",
     "hybridsim fit traces/blktrace/loop_ext4_mqdl_randrw -o disk.toml",
 )
-
-
-@click.command(epilog=EXAMPLES)
-@click.argument("measured", nargs=-1, required=True)
-@option("-o --output FILE", "Write the model as a scenario file, for `replay --scenario`.")
-@flag("--json", "Print JSON instead of the table.", to="as_json")
-@option("--format NAME", "Format of the capture.", to="format_")
-@option("--device MAJ,MIN", "Device of the capture; default: the busiest.")
-@flag("--no-check", "Do not simulate the model to compare it with the capture.")
 def fit(
-    measured: tuple[str, ...],
-    output: str | None,
-    as_json: bool,
-    format_: str | None,
-    device: str | None,
-    no_check: bool,
+    measured: tuple[str, ...] = argument(nargs=-1, required=True),
+    output: str | None = option(
+        "-o --output FILE", "Write the model as a scenario file, for `replay --scenario`."
+    ),
+    as_json: bool = flag("--json", "Print JSON instead of the table."),
+    format: str | None = option("--format NAME", "Format of the capture."),
+    device: str | None = option("--device MAJ,MIN", "Device of the capture; default: the busiest."),
+    no_check: bool = flag(
+        "--no-check", "Do not simulate the model to compare it with the capture."
+    ),
 ) -> None:
     """Estimate a model of your device or array from MEASURED: a block capture, or fio's JSON.
 
@@ -57,7 +54,7 @@ def fit(
         def progress(what: str, done: int, of: int) -> None:
             line.update(lambda: f"{what} {done + 1} of {of}" if of > 1 else what)
 
-        fitted = fit(measured, format_, device, progress, not no_check)
+        fitted = fit(measured, format, device, progress, not no_check)
     click.echo(fitted.to_json() if as_json else text(fitted))
     if output:
         write_text(output, fitted.to_toml())
@@ -85,7 +82,6 @@ def text(fitted: Fit) -> str:
 
 def _fidelity(fidelity: Fidelity) -> Iterator[str]:
     from hybridsim.answers.fidelity import figures
-    from hybridsim.foundation.wording import latency, of_the_mean
 
     both = {"measured": figures(fidelity.measured), "this model": figures(fidelity.modelled)}
     names = [name for name in both["measured"] if name != "n"]

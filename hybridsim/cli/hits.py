@@ -6,22 +6,33 @@ import csv
 import io
 import textwrap
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
-from hybridsim.cli.arguments import Chosen, trace_options
-from hybridsim.cli.option import echo_document, examples, flag, listed, option, value_of
+from hybridsim.cli.arguments import (
+    Chosen,
+    command,
+    echo_document,
+    flag,
+    joined,
+    json_option,
+    listed,
+    option,
+    trace_options,
+)
 from hybridsim.foundation.cache_parameters import WRITE_PRICE
 from hybridsim.foundation.errors import UsageError
-from hybridsim.foundation.units import human_count, human_size, parse_percent
+from hybridsim.foundation.units import human_count, human_size, parse_percent, parse_size
+from hybridsim.foundation.wording import counted, percent
+from hybridsim.show.page import WIDEST, columns
+from hybridsim.show.page import table as aligned
 
 if TYPE_CHECKING:
     from hybridsim.studies.hits import Hits
 
 SCHEMA = "hybridsim.hits/1"
-Command = TypeVar("Command", bound=Callable[..., Any])
 SECTOR_BYTES = 512
 SHARE_MIN = 0.005  # of the accesses, to be reported
 SAMPLED = "A sample of {} of the regions: counts are estimates; ± is the 95% interval."
@@ -31,47 +42,13 @@ CELLS = ("{:14}", "{:12}", "{:>9}", "{:>8}", "{:>11}", "{:>14}", "{:>10}", "{:>1
 REPLACEMENTS = ", ".join([*REPLACEMENT, *OFFLINE])
 
 
-def policy_options(function: Any) -> Any:
-    """Add the parameters of some admission policies."""
-    for each in (
-        option(
-            "--write-price",
-            "Cost of a fill of 64 KiB, in disk reads (policy learned).",
-            WRITE_PRICE,
-            type=click.FloatRange(0, 1000),
-        ),
-        option(
-            "--seed", "Random seed of --admission probabilistic.", 1, show_default=False, type=int
-        ),
-        option(
-            "--request-max SIZE", "Largest request that --admission request-size admits.", "64KiB"
-        ),
-        option(
-            "--probability SHARE", "Share of misses that --admission probabilistic admits.", "10%"
-        ),
-        option(
-            "--touches",
-            "Number of touches after which --admission touches admits a page.",
-            2,
-            type=click.IntRange(1, 255),
-        ),
-        page_option("4KiB"),
-    ):
-        function = each(function)
-    return function
-
-
-def page_option(default: str) -> Callable[[Command], Command]:
+def page_option(default: str) -> Any:
     """Return the option for the size of a cache page."""
-    return option(
-        "--page SIZE",
-        "Size of a cache page; the default of replay, size and advise is 64KiB.",
-        default,
-        callback=_page,
-    )
+    text = "Size of a cache page; the default of replay, size and advise is 64KiB."
+    return option("--page SIZE", text, default, parse=_page)
 
 
-def _page(context: click.Context, option: click.Parameter, value: str) -> str:
+def _page(value: str) -> str:
     """Return the page size; raise UsageError unless it is a multiple of a sector."""
     from hybridsim.studies.hits import size_bytes
 
@@ -81,76 +58,89 @@ def _page(context: click.Context, option: click.Parameter, value: str) -> str:
     return value
 
 
-def parameters(
-    touches: int, probability: str, request_max: str, seed: int, write_price: float
-) -> dict[str, int]:
-    """Return these options as parameters of the policies, in integer units."""
-    from hybridsim.studies.hits import size_bytes
-
-    share = value_of("--probability", parse_percent, probability)
-    return {
-        "touches": touches,
-        "probability_per_million": int(share * 1_000_000),
-        "request_max_bytes": size_bytes(request_max),
-        "seed": seed,
-        "write_price_per_thousand": round(write_price * 1000),
-    }
+def price_option(more: str = "", parse: Callable[[float], Any] | None = None) -> Any:
+    """Return the option for the price of a write of the learned policy."""
+    text = f"Cost of a fill of 64 KiB, in disk reads{more}."
+    return option("--write-price", text, WRITE_PRICE, type=click.FloatRange(0, 1000), parse=parse)
 
 
-@click.command(
-    epilog=examples(
-        "hybridsim hits sda.blktrace.0",
-        "hybridsim hits sda.blktrace.0 --cache-size 5%,10%,1MiB --replacement lru,arc,s3-fifo",
-        "hybridsim hits sda.blktrace.0 --admission always,larc --replacement lru,belady --json",
-        "hybridsim hits sda.blktrace.0 --cache-size 1000pages,5% --skip 20% --csv",
-        "hybridsim hits sda.blktrace.0 --ram 8GiB,16GiB",
-        "hybridsim hits sda.blktrace.0 --admission learned --replacement learned --write-budget 5%",
-    )
+policy_options = joined(
+    dict,
+    touches=option(
+        "--touches",
+        "Number of touches after which --admission touches admits a page.",
+        2,
+        type=click.IntRange(1, 255),
+    ),
+    probability_per_million=option(
+        "--probability SHARE",
+        "Share of misses that --admission probabilistic admits.",
+        "10%",
+        parse=lambda share: int(parse_percent(share) * 1_000_000),
+    ),
+    request_max_bytes=option(
+        "--request-max SIZE",
+        "Largest request that --admission request-size admits.",
+        "64KiB",
+        parse=parse_size,
+    ),
+    seed=option(
+        "--seed", "Random seed of --admission probabilistic.", 1, show_default=False, type=int
+    ),
+    write_price_per_thousand=price_option(" (policy learned)", lambda price: round(price * 1000)),
 )
-@trace_options
-@option(
-    "--cache-size SIZES",
-    "Cache sizes, separated by commas: bytes (64GiB), 1000pages, or shares of the distinct "
-    "pages (10%; replay counts them in units of 64 KiB).",
-    "10%",
+
+
+@command(
+    "hybridsim hits sda.blktrace.0",
+    "hybridsim hits sda.blktrace.0 --cache-size 5%,10%,1MiB --replacement lru,arc,s3-fifo",
+    "hybridsim hits sda.blktrace.0 --admission always,larc --replacement lru,belady --json",
+    "hybridsim hits sda.blktrace.0 --cache-size 1000pages,5% --skip 20% --csv",
+    "hybridsim hits sda.blktrace.0 --ram 8GiB,16GiB",
+    "hybridsim hits sda.blktrace.0 --admission learned --replacement learned --write-budget 5%",
 )
-@option("--replacement NAMES", f"Replacement policies: {REPLACEMENTS}.", "lru")
-@option("--admission NAMES", f"Admission policies: {', '.join(ADMISSION)}.", "always")
-@option(
-    "--sequential-cutoff SIZE",
-    "Do not cache sequential runs beyond this length; 0: no cutoff.",
-    "0",
-)
-@policy_options
-@option(
-    "--write-budget AMOUNT",
-    "Limit of fills: 500GB/day, '1 DWPD' of the cache, or 5% of the page accesses.",
-)
-@option(
-    "--skip N|SHARE",
-    "Do not count the first requests, which fill the caches: 100000, or 20%.",
-    "0",
-    show_default=False,
-)
-@option(
-    "--ram SIZES",
-    "Also print how many of these reads a larger page cache would have served: by 8GiB,16GiB.",
-)
-@flag("--json", "Print one JSON object.", to="as_json")
-@flag("--csv", "Print CSV, one line per cache.", to="as_csv")
 def hits(
-    chosen: Chosen,
-    cache_size: str,
-    replacement: str,
-    admission: str,
-    page: str,
-    sequential_cutoff: str,
-    write_budget: str | None,
-    skip: str,
-    ram: str | None,
-    as_json: bool,
-    as_csv: bool,
-    **policy: Any,
+    chosen: Chosen = trace_options,
+    cache_size: list[str] = option(
+        "--cache-size SIZES",
+        "Cache sizes, separated by commas: bytes (64GiB), 1000pages, or shares of the distinct "
+        "pages (10%; replay counts them in units of 64 KiB).",
+        "10%",
+        parse=listed,
+    ),
+    replacement: list[str] = option(
+        "--replacement NAMES", f"Replacement policies: {REPLACEMENTS}.", "lru", parse=listed
+    ),
+    admission: list[str] = option(
+        "--admission NAMES",
+        f"Admission policies: {', '.join(ADMISSION)}.",
+        "always",
+        parse=listed,
+    ),
+    sequential_cutoff: str = option(
+        "--sequential-cutoff SIZE",
+        "Do not cache sequential runs beyond this length; 0: no cutoff.",
+        "0",
+    ),
+    page: str = page_option("4KiB"),
+    policy: dict[str, int] = policy_options,
+    write_budget: str | None = option(
+        "--write-budget AMOUNT",
+        "Limit of fills: 500GB/day, '1 DWPD' of the cache, or 5% of the page accesses.",
+    ),
+    skip: str = option(
+        "--skip N|SHARE",
+        "Do not count the first requests, which fill the caches: 100000, or 20%.",
+        "0",
+        show_default=False,
+    ),
+    ram: list[str] | None = option(
+        "--ram SIZES",
+        "Also print how many of these reads a larger page cache would have served: by 8GiB,16GiB.",
+        parse=listed,
+    ),
+    as_json: bool = json_option,
+    as_csv: bool = flag("--csv", "Print CSV, one line per cache."),
 ) -> None:
     """Count the hits of TRACE in caches of each size and policy, page by page.
 
@@ -167,16 +157,16 @@ def hits(
     trace = chosen.read()
     results = count(
         trace,
-        listed(cache_size),
-        listed(replacement),
-        listed(admission),
+        cache_size,
+        replacement,
+        admission,
         page,
         sequential_cutoff,
         write_budget,
         skip,
-        **parameters(**policy),
+        **policy,
     )
-    larger = more_ram(trace, listed(ram)) if ram else []
+    larger = more_ram(trace, ram) if ram else []
     if as_csv:
         click.echo(comma_separated(results), nl=False)
     elif as_json:
@@ -212,10 +202,6 @@ def comma_separated(results: list[Hits]) -> str:
 
 def table(results: list[Hits]) -> str:
     """Return results as a table of text."""
-    from hybridsim.foundation.wording import counted, percent
-    from hybridsim.show.page import WIDEST, columns
-    from hybridsim.show.page import table as aligned
-
     first = results[0]
     budget = first.write_budget or ""
     budget += " of the page accesses" if budget.strip().endswith("%") else ""

@@ -3,53 +3,54 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.arguments import Chosen, trace_options
-from hybridsim.cli.hits import REPLACEMENTS, parameters, policy_options
-from hybridsim.cli.option import echo_document, examples, flag, option
+from hybridsim.cli.arguments import (
+    Chosen,
+    command,
+    echo_document,
+    flag,
+    json_option,
+    option,
+    trace_options,
+)
+from hybridsim.cli.hits import REPLACEMENTS, page_option, policy_options
 from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import counted, percent
+from hybridsim.show.page import columns, wrapped
 
 if TYPE_CHECKING:
     from hybridsim.studies.mrc import Curve
 
 SCHEMA = "hybridsim.mrc/1"
-POLICY_HELP = f"Replacement policy: {REPLACEMENTS}."
 WIDEST, HEIGHT = 64, 12
 TABLE_ROWS = 12
 POINTS = 200  # maximum in JSON and CSV of an exact curve
 
 
-@click.command(
-    epilog=examples(
-        "hybridsim mrc sda.blktrace.0",
-        "hybridsim mrc sda.blktrace.0 --policy arc",
-        "hybridsim mrc sda.blktrace.0 --sample 25% --json",
-        "hybridsim mrc sda.blktrace.0 --csv > curve.csv",
-    )
+@command(
+    "hybridsim mrc sda.blktrace.0",
+    "hybridsim mrc sda.blktrace.0 --policy arc",
+    "hybridsim mrc sda.blktrace.0 --sample 25% --json",
+    "hybridsim mrc sda.blktrace.0 --csv > curve.csv",
 )
-@trace_options
-@option("--policy NAME", POLICY_HELP, "lru")
-@option("--admission NAME", "Admission policy; see `hybridsim hits --help`.", "always")
-@option(
-    "--sample SHARE|N",
-    "Estimate from a sample: a share of the pages (1%), or, for LRU, at most N pages at a "
-    "time (8192).",
-)
-@policy_options
-@flag("--json", "Print one JSON object.", to="as_json")
-@flag("--csv", "Print CSV, one line per size.", to="as_csv")
 def mrc(
-    chosen: Chosen,
-    policy: str,
-    admission: str,
-    sample: str | None,
-    page: str,
-    as_json: bool,
-    as_csv: bool,
-    **policies: Any,
+    chosen: Chosen = trace_options,
+    policy: str = option("--policy NAME", f"Replacement policy: {REPLACEMENTS}.", "lru"),
+    admission: str = option(
+        "--admission NAME", "Admission policy; see `hybridsim hits --help`.", "always"
+    ),
+    sample: str | None = option(
+        "--sample SHARE|N",
+        "Estimate from a sample: a share of the pages (1%), or, for LRU, at most N pages at a "
+        "time (8192).",
+    ),
+    page: str = page_option("4KiB"),
+    parameters: dict[str, int] = policy_options,
+    as_json: bool = json_option,
+    as_csv: bool = flag("--csv", "Print CSV, one line per size."),
 ) -> None:
     """Draw the miss-ratio curve of TRACE: the share of page accesses that miss, by cache size.
 
@@ -63,9 +64,7 @@ def mrc(
         raise click.UsageError("--json and --csv exclude each other: specify one of them")
     trace = chosen.read()
     share: str | int | None = int(sample) if sample and sample.isdigit() else sample
-    curve = miss_ratio_curve(
-        trace, policy, None, page, share, admission=admission, **parameters(**policies)
-    )
+    curve = miss_ratio_curve(trace, policy, None, page, share, admission=admission, **parameters)
     if as_json:
         echo_document(SCHEMA, {"trace": trace.name, **curve.to_dict(POINTS)})
     elif as_csv:
@@ -83,7 +82,6 @@ def rows(curve: Curve) -> list[tuple[int, float, float]]:
 
 def knee(curve: Curve) -> str:
     """Return the knee in words; there is none if all sizes have about the same miss ratio."""
-    from hybridsim.foundation.wording import percent
     from hybridsim.show.curve import no_knee
 
     why = no_knee(float(curve.miss_ratio[0]), float(curve.miss_ratio[-1]))
@@ -96,9 +94,7 @@ def knee(curve: Curve) -> str:
 
 def drawn(curve: Curve) -> str:
     """Return the curve as text: a plot, its knee, and a table of some sizes."""
-    from hybridsim.foundation.wording import counted
     from hybridsim.show.curve import draw
-    from hybridsim.show.page import columns, wrapped
 
     plot = min(columns() - 8, WIDEST)
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")

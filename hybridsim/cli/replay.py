@@ -7,28 +7,32 @@ from typing import Any
 import click
 
 from hybridsim.answers.goals import GOALS
-from hybridsim.caches import CACHES
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
 from hybridsim.cli.arguments import (
-    DEVICE_HELP,
-    PRESET_HELP,
     Outputs,
+    argument,
     cache_mode_option,
     cache_option,
+    command,
+    device_option,
+    flag,
     format_option,
+    joined,
     machine,
     mode_option,
+    option,
     outputs,
+    preset_option,
     require_option,
     scenario_option,
     seeds_option,
     set_option,
 )
-from hybridsim.cli.option import examples, flag, option
 from hybridsim.cli.running import estimated, refuse, run, show_so_far
 from hybridsim.foundation.errors import UsageError
 
-EXAMPLES = examples(
+
+@command(
     "hybridsim replay sda.blktrace.0",
     "hybridsim replay sda.blktrace.0 --cache-size 64GiB --mode think",
     "hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json --html report.html",
@@ -39,102 +43,97 @@ EXAMPLES = examples(
     "hybridsim replay sda.blktrace.0 --warm-start yesterday.blktrace.0",
     "blktrace -d /dev/sda -w 600 -o - | hybridsim replay -",
 )
-
-
-@click.command(epilog=EXAMPLES)
-@click.argument("trace", nargs=-1, required=True)
-@scenario_option
-@cache_option([*CACHES, "none"])
-@option("--cache-size SIZE", "Size of the cache: 64GiB, or 10% of the data that the trace touches.")
-@option("--cache-members N", "Number of SSDs in the cache.", type=int)
-@option("--cache-page SIZE", "Size of a cache page; default: 64KiB.")
-@cache_mode_option
-@option(
-    "--admission",
-    "Admission policy: which pages enter the cache.",
-    type=click.Choice(list(ADMISSION)),
-)
-@option(
-    "--replacement",
-    "Replacement policy: which page is evicted.",
-    type=click.Choice(list(REPLACEMENT)),
-)
-@option("--preset NAME", PRESET_HELP)
-@option(
-    "--backing",
-    "Array type of the disks.",
-    type=click.Choice(["single", "linear", "raid0", "raid1", "raid5", "raid6", "raid10"]),
-)
-@option("--members N", "Number of disks in the array.", type=int)
-@mode_option(
-    "at their recorded times (open), at a fixed queue depth (closed), after their recorded think "
-    "times (think); auto: open if the disks without a cache can keep up, else think."
-)
-@option("--speed X", "Divide the recorded times by X: 2 is twice as fast.", type=float)
-@option("--depth N", "Queue depth: requests outstanding, with --mode closed.", type=int)
-@option("--max-iops N", "Maximum IOPS of the host.", type=int)
-@option("--max-bandwidth RATE", "Maximum throughput of the host: 300MB/s.")
-@option("--host-overhead TIME", "Time that the host adds to each request: 20us.")
-@option(
-    "--event EVENT",
-    "What happens to the machine: at=TIME with reboot=clean, reboot=unclean (and down=TIME), "
-    "detach (write back, then remove the cache), ssd=dies, disk=fails or rebuild (and member=N), "
-    "backup=RATE.  Repeatable.",
-    to="events",
-    multiple=True,
-)
-@set_option
-@option(
-    "--seed N", "Random seed of the machine and of a generated workload.", type=click.IntRange(0)
-)
-@seeds_option
-@format_option(
-    "format_", "Format of the trace, if it is not detected: see `hybridsim trace info --help`."
-)
-@option("--device MAJ,MIN", DEVICE_HELP)
-@flag(
-    "--use-dispatch", "Replay the requests as issued to the device, after merging and scheduling."
-)
-@option(
-    "--warm-start FILE",
-    "Load pages into the cache while the disks are idle: the most valuable pages of an "
-    "earlier trace, or the pages of a saved cache (--save-cache).",
-)
-@flag(
-    "--ssd-kept",
-    "With --warm-start of a saved cache: its pages are still on the SSD, none is loaded.",
-)
-@option(
-    "--save-cache FILE",
-    "Save the list of cached pages at the end, and the state of a learned policy.",
-)
-@require_option
-@option(
-    "--goal",
-    "Figure that decides the verdict: time (that the application saves), latency (mean), p99, "
-    "throughput (duration of the work) or disk-time (busy time of the disks).",
-    "time",
-    show_default=False,
-    type=click.Choice(GOALS),
-)
-@outputs("json too", "html", "details")
 def replay(
-    trace: tuple[str, ...],
-    scenario_file: str | None,
-    format_: str | None,
-    device: str | None,
-    use_dispatch: bool,
-    events: tuple[str, ...],
-    settings: tuple[str, ...],
-    seed: int | None,
-    seeds: int | None,
-    warm_start: str | None,
-    ssd_kept: bool,
-    save_cache: str | None,
-    require: tuple[str, ...],
-    goal: str,
-    out: Outputs,
-    **options: Any,
+    trace: tuple[str, ...] = argument(nargs=-1, required=True),
+    options: dict[str, Any] = joined(
+        dict,
+        scenario_file=scenario_option(),
+        cache=cache_option(),
+        cache_size=option(
+            "--cache-size SIZE",
+            "Size of the cache: 64GiB, or 10% of the data that the trace touches.",
+        ),
+        cache_members=option("--cache-members N", "Number of SSDs in the cache.", type=int),
+        cache_page=option("--cache-page SIZE", "Size of a cache page; default: 64KiB."),
+        cache_mode=cache_mode_option,
+        admission=option(
+            "--admission",
+            "Admission policy: which pages enter the cache.",
+            type=click.Choice(list(ADMISSION)),
+        ),
+        replacement=option(
+            "--replacement",
+            "Replacement policy: which page is evicted.",
+            type=click.Choice(list(REPLACEMENT)),
+        ),
+        preset=preset_option,
+        backing=option(
+            "--backing",
+            "Array type of the disks.",
+            type=click.Choice(["single", "linear", "raid0", "raid1", "raid5", "raid6", "raid10"]),
+        ),
+        members=option("--members N", "Number of disks in the array.", type=int),
+        mode=mode_option(
+            "at their recorded times (open), at a fixed queue depth (closed), after their recorded "
+            "think times (think); auto: open if the disks without a cache can keep up, else think."
+        ),
+        speed=option(
+            "--speed X", "Divide the recorded times by X: 2 is twice as fast.", type=float
+        ),
+        depth=option(
+            "--depth N", "Queue depth: requests outstanding, with --mode closed.", type=int
+        ),
+        max_iops=option("--max-iops N", "Maximum IOPS of the host.", type=int),
+        max_bandwidth=option("--max-bandwidth RATE", "Maximum throughput of the host: 300MB/s."),
+        host_overhead=option(
+            "--host-overhead TIME", "Time that the host adds to each request: 20us."
+        ),
+        events=option(
+            "--event EVENT",
+            "What happens to the machine: at=TIME with reboot=clean, reboot=unclean (and "
+            "down=TIME), detach (write back, then remove the cache), ssd=dies, disk=fails or "
+            "rebuild (and member=N), backup=RATE.  Repeatable.",
+            multiple=True,
+        ),
+        settings=set_option,
+    ),
+    seed: int | None = option(
+        "--seed N",
+        "Random seed of the machine and of a generated workload.",
+        type=click.IntRange(0),
+    ),
+    seeds: int | None = seeds_option,
+    format: str | None = format_option(
+        "Format of the trace, if it is not detected: see `hybridsim trace info --help`."
+    ),
+    device: str | None = device_option,
+    use_dispatch: bool = flag(
+        "--use-dispatch",
+        "Replay the requests as issued to the device, after merging and scheduling.",
+    ),
+    warm_start: str | None = option(
+        "--warm-start FILE",
+        "Load pages into the cache while the disks are idle: the most valuable pages of an "
+        "earlier trace, or the pages of a saved cache (--save-cache).",
+    ),
+    ssd_kept: bool = flag(
+        "--ssd-kept",
+        "With --warm-start of a saved cache: its pages are still on the SSD, none is loaded.",
+    ),
+    save_cache: str | None = option(
+        "--save-cache FILE",
+        "Save the list of cached pages at the end, and the state of a learned policy.",
+    ),
+    require: tuple[str, ...] = require_option,
+    goal: str = option(
+        "--goal",
+        "Figure that decides the verdict: time (that the application saves), latency (mean), p99, "
+        "throughput (duration of the work) or disk-time (busy time of the disks).",
+        "time",
+        show_default=False,
+        type=click.Choice(GOALS),
+    ),
+    out: Outputs = outputs("json too", "html", "details"),
 ) -> None:
     """Replay a captured TRACE with an SSD cache and without, and report the difference.
 
@@ -157,14 +156,15 @@ def replay(
     from hybridsim.traces.trace import Trace
 
     required = parse_all(require)
-    site = machine(scenario_file, settings, has_life=True, seed=seed, **options)
+    events = options.pop("events")
+    site = machine(has_life=True, seed=seed, **options)
     if events:
         site = site.with_events(read_all(events))
     if options["depth"] is not None and site.replay.mode != "closed":
         raise UsageError("--depth requires --mode closed")
     if ssd_kept and not warm_start:
         raise UsageError("--ssd-kept requires a saved cache: --warm-start FILE")
-    load = Trace.read(trace, format_, device, use_dispatch, SoFar(site, goal, show_so_far))
+    load = Trace.read(trace, format, device, use_dispatch, SoFar(site, goal, show_so_far))
     if load.sample is not None:
         from hybridsim.studies.estimate.answer import replay_sample
 

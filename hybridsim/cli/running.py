@@ -18,6 +18,8 @@ import click
 from hybridsim.foundation.errors import RequirementError, UsageError
 from hybridsim.foundation.printable import shell_line
 from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import span
+from hybridsim.show.page import is_ascii
 from hybridsim.show.screen import clear, show
 
 if TYPE_CHECKING:
@@ -98,7 +100,6 @@ def run(
 
     # warm_start: a saved cache may be updated
     check_folder(how.get("save_cache"), replaces="warm_start", what="a saved cache")
-    note_compiling()
     with progress() as report:
         if seeds:
             result = repeated(trace, scenario, seeds, report, **how)
@@ -158,8 +159,6 @@ def write_html(data: dict[str, Any], name: str) -> None:
 
 def write_answer(answer: Any, text: Callable[[Any, bool], str], out: Outputs) -> None:
     """Print an answer as text, unless JSON goes to standard output; write files if named."""
-    from hybridsim.show.page import is_ascii
-
     if out.html_file:
         write_html(answer.to_dict(), out.html_file)
     if out.json_file:
@@ -183,7 +182,6 @@ def estimated(ask: Callable[[Report | None], Answer], out: Outputs) -> None:
     """Answer for a thinned capture as a whole; raise RequirementError if one is not met."""
     from hybridsim.show.thinned import estimate_text
 
-    note_compiling()
     with progress() as report:
         answer = ask(report)
     write_answer(answer, estimate_text, out)
@@ -236,8 +234,6 @@ def _is_named_twice(file: str, replaces: str) -> bool:
 
 def show_so_far(result: Result) -> None:
     """Print the verdict on what has arrived of a stream as a line on standard error."""
-    from hybridsim.foundation.wording import span
-
     trace, verdict = result.trace, result.verdict
     arrived = f"{trace['requests']:,} requests in {span(trace['span_ns'])}"
     words = " ".join([f"{verdict.answer}.", *verdict.effect[:1]])
@@ -275,8 +271,10 @@ def _show_compiling() -> None:
 
 
 @contextmanager
-def progress(line: Line | None = None) -> Iterator[Report | None]:
+def progress(line: Line | None = None, compiles: bool = True) -> Iterator[Report | None]:
     """Yield a callback that shows the progress of replays; None if nobody wants to see it."""
+    if compiles:
+        note_compiling()
     with line or Line() as shown:
         begun_s = shown.begun_s
 

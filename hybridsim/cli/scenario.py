@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.arguments import PRESET_HELP
-from hybridsim.cli.option import examples, option
+from hybridsim.cli.arguments import argument, command, examples, preset_option
 
-SHOW_EXAMPLES = examples(
+SHOWN = (
     "hybridsim scenario show",
     "hybridsim scenario show > site.toml",
     "hybridsim scenario show site.toml",
     "hybridsim scenario show --preset digitalocean-volume",
 )
-CHECK_EXAMPLES = examples(
-    "hybridsim scenario check site.toml",
-)
 
 
-@click.group(epilog=SHOW_EXAMPLES)
+@click.group(epilog=examples(*SHOWN))
 def scenario() -> None:
     """Show or check the machine that a scenario describes."""
 
 
-@scenario.command(epilog=SHOW_EXAMPLES)
-@click.argument("file", required=False)
-@option("--preset NAME", PRESET_HELP)
-def show(file: str | None, preset: str | None) -> None:
+@command(*SHOWN, of=scenario.command)
+def show(file: str | None = argument(required=False), preset: str | None = preset_option) -> None:
     """Print a scenario with all defaults, and the source of each value.
 
     Without FILE, print the default scenario, as a file to start from.
@@ -38,16 +32,13 @@ def show(file: str | None, preset: str | None) -> None:
     click.echo(shown.to_toml(), nl=False)
 
 
-@scenario.command(epilog=CHECK_EXAMPLES)
-@click.argument("file")
-def check(file: str) -> None:
+@command("hybridsim scenario check site.toml", of=scenario.command)
+def check(file: str = argument()) -> None:
     """Check a scenario file and report all errors in one pass."""
     from hybridsim.scenario import Scenario
 
     checked = Scenario.load(file)
-    backing, cache = checked.backing, checked.cache
-    with_it = "no cache"
+    cache, with_it = checked.cache, "no cache"
     if cache.kind != "none":
         with_it = f"cache {cache.size} {cache.write_policy} on {cache.drive.name}"
-    tier = f"{backing.members} x {backing.drive.name}, {backing.kind}"
-    click.echo(f"{file}: ok ({tier}; {with_it})")
+    click.echo(f"{file}: ok ({checked.words[0]}; {with_it})")

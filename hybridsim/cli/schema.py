@@ -6,12 +6,11 @@ import json
 
 import click
 
-from hybridsim.cli.option import examples
+from hybridsim.cli.arguments import argument, command
 
 
-@click.command(epilog=examples("hybridsim schema", "hybridsim schema result > result.schema.json"))
-@click.argument("name", required=False)
-def schema(name: str | None) -> None:
+@command("hybridsim schema", "hybridsim schema result > result.schema.json")
+def schema(name: str | None = argument(required=False)) -> None:
     """Print the JSON Schema of the document NAME, with the unit of every value.
 
     The key `schema` of a document is its name and version: "hybridsim.result/1" is version 1 of

@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.arguments import CacheMode, set_option
-from hybridsim.cli.option import examples, flag, option
+from hybridsim.cli.arguments import (
+    CacheMode,
+    command,
+    flag,
+    joined,
+    option,
+    set_option,
+    whole_seconds,
+)
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
+from hybridsim.foundation.wording import counted, percent
 
 if TYPE_CHECKING:
     from hybridsim.studies.serve import Ready
@@ -18,57 +26,69 @@ MODES = ("read-only", "write-around", "write-through")
 STATE = "~/.local/state/hybridsim/serve"
 
 
-@click.command(
-    epilog=examples(
-        "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --state /var/lib/hybridsim",
-        "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --policy larc+arc --page 16KiB",
-        "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --port 10809 "
-        "--listen 127.0.0.1:9101",
-        "sudo hybridsim serve --slow nbd://storage:10809/volume --fast /dev/nvme0n1p3",
-    )
+@command(
+    "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --state /var/lib/hybridsim",
+    "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --policy larc+arc --page 16KiB",
+    "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --port 10809 "
+    "--listen 127.0.0.1:9101",
+    "sudo hybridsim serve --slow nbd://storage:10809/volume --fast /dev/nvme0n1p3",
 )
-@option("--slow DEV", "The disk, array, file or NBD export that has the data.", required=True)
-@option("--fast DEV", "The SSD, partition, file or NBD export for copies.", required=True)
-@option(
-    "--policy NAME", "Admission+replacement, or one name: learned, larc, lru, larc+arc.", "learned"
-)
-@option(
-    "--mode",
-    "What a write does to copies; the disk has it before the answer.",
-    "write-through",
-    type=CacheMode(MODES),
-)
-@option("--page SIZE", "Size of a cached page.", "64KiB")
-@option("--socket PATH", "Unix socket for the clients.  Default: hybridsim.sock.", to="socket_path")
-@option("--port", "TCP port on 127.0.0.1 instead.", type=click.IntRange(0, 65535))
-@option("--state FOLDER", "Folder that keeps the list of cached pages over a restart.", STATE)
-@option("--erase DEV", "Name --fast again: what is on it may be overwritten.")
-@option("--threads", "Reads and writes of both devices at a time.", 16, type=click.IntRange(1, 256))
-@flag("--direct", "Files past the kernel's page cache, as devices.")
-@flag("--apart", "Send the data of a read after its head: for QEMU 7.2, which delays it otherwise.")
-@option("--record FILE", "Write the requests as CSV, for replay and hits.")
-@option(
-    "--json FILE",
-    "Write the figures, each --every and at the end; compare reads it.",
-    to="json_file",
-)
-@option("--every TIME", "Interval of --json.", "10s")
-@option(
-    "--listen [HOST]:PORT",
-    "Serve the figures to Prometheus, at /metrics; without HOST on 127.0.0.1 only.",
-)
-@set_option
 def serve(
-    policy: str,
-    mode: str,
-    page: str,
-    socket_path: str | None,
-    port: int | None,
-    state: str,
-    every: str,
-    listen: str | None,
-    settings: tuple[str, ...],
-    **options: Any,
+    devices: dict[str, Any] = joined(
+        dict,
+        slow=option(
+            "--slow DEV", "The disk, array, file or NBD export that has the data.", required=True
+        ),
+        fast=option(
+            "--fast DEV", "The SSD, partition, file or NBD export for copies.", required=True
+        ),
+    ),
+    policy: str = option(
+        "--policy NAME",
+        "Admission+replacement, or one name: learned, larc, lru, larc+arc.",
+        "learned",
+    ),
+    mode: str = option(
+        "--mode",
+        "What a write does to copies; the disk has it before the answer.",
+        "write-through",
+        type=CacheMode(MODES),
+    ),
+    page: str = option("--page SIZE", "Size of a cached page.", "64KiB"),
+    socket_path: str | None = option(
+        "--socket PATH", "Unix socket for the clients.  Default: hybridsim.sock."
+    ),
+    port: int | None = option(
+        "--port", "TCP port on 127.0.0.1 instead.", type=click.IntRange(0, 65535)
+    ),
+    state: str = option(
+        "--state FOLDER", "Folder that keeps the list of cached pages over a restart.", STATE
+    ),
+    how: dict[str, Any] = joined(
+        dict,
+        erase=option("--erase DEV", "Name --fast again: what is on it may be overwritten."),
+        threads=option(
+            "--threads",
+            "Reads and writes of both devices at a time.",
+            16,
+            type=click.IntRange(1, 256),
+        ),
+        direct=flag("--direct", "Files past the kernel's page cache, as devices."),
+        apart=flag(
+            "--apart",
+            "Send the data of a read after its head: for QEMU 7.2, which delays it otherwise.",
+        ),
+        record=option("--record FILE", "Write the requests as CSV, for replay and hits."),
+        json_file=option(
+            "--json FILE", "Write the figures, each --every and at the end; compare reads it."
+        ),
+        every_s=option("--every TIME", "Interval of --json.", "10s", parse=whole_seconds),
+    ),
+    listen: str | None = option(
+        "--listen [HOST]:PORT",
+        "Serve the figures to Prometheus, at /metrics; without HOST on 127.0.0.1 only.",
+    ),
+    settings: tuple[str, ...] = set_option,
 ) -> int:
     """Serve the data of --slow over NBD, with copies on --fast that a policy chooses.
 
@@ -82,7 +102,6 @@ def serve(
 
     from hybridsim.cli.arguments import machine
     from hybridsim.cli.prometheus import address_of, serving
-    from hybridsim.cli.trace_record import seconds_of
     from hybridsim.studies.serve import Setting, run
     from hybridsim.traces.recording.privileges import on_signals
 
@@ -92,8 +111,8 @@ def serve(
     words = [f"cache.policy={policy}", f"cache.mode={mode}", f"cache.page={page}", *settings]
     socket = None if port is not None else Path(socket_path or "hybridsim.sock").absolute()
     setting = Setting(
-        site=machine(None, words), state=Path(state).expanduser(), socket=socket, port=port,
-        every_s=seconds_of(every, "--every"), **options,
+        **devices, site=machine(None, words), state=Path(state).expanduser(), socket=socket,
+        port=port, **how,
     )  # fmt: skip
 
     def show(ready: Ready) -> None:
@@ -109,8 +128,6 @@ def serve(
 
 def beginning(ready: Ready) -> str:
     """Return the lines of the start."""
-    from hybridsim.foundation.wording import counted
-
     lines = [
         f"serving {human_size(ready.volume_bytes)} with a cache of "
         f"{human_size(ready.cache_bytes)} at {ready.uri}"
@@ -129,8 +146,6 @@ def beginning(ready: Ready) -> str:
 
 def ending(ready: Ready) -> str:
     """Return the lines of the end."""
-    from hybridsim.foundation.wording import counted, percent
-
     figures = ready.figures
     reads, writes = figures.requests[:2]
     lines = [

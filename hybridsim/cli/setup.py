@@ -2,79 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.arguments import Outputs, machine_options, outputs
-from hybridsim.cli.option import examples, flag, option, value_of
+from hybridsim.cli.arguments import (
+    Outputs,
+    Scenario,
+    argument,
+    command,
+    flag,
+    machine_options,
+    option,
+    outputs,
+)
 from hybridsim.cli.running import write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_percent, parse_time
-
-if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
 
 SYSTEMS = ("debian12", "debian13", "ubuntu24.04", "rhel9", "rhel10")
 OF_MACHINE = ("cache", "cache_mode", "cache_size", "scenario_file", "preset", "settings")
 PARTS = ("check", "build", "install", "verify", "monitor", "remove")
 
 
-@click.command(
-    epilog=examples(
-        "hybridsim setup --cache dm-cache --cache-mode write-back --cache-size 100GiB",
-        "hybridsim setup --cache bcache --cache-size 64GiB --slow /dev/sdb --fast /dev/nvme0n1",
-        "hybridsim setup --cache dm-cache --cache-size 1GiB --slow vg/data --script install",
-        "hybridsim setup --cache open-cas --cache-size 64GiB --from-source --json setup.json",
-    )
+@command(
+    "hybridsim setup --cache dm-cache --cache-mode write-back --cache-size 100GiB",
+    "hybridsim setup --cache bcache --cache-size 64GiB --slow /dev/sdb --fast /dev/nvme0n1",
+    "hybridsim setup --cache dm-cache --cache-size 1GiB --slow vg/data --script install",
+    "hybridsim setup --cache open-cas --cache-size 64GiB --from-source --json setup.json",
 )
-@click.argument("result", required=False, metavar="[RESULT.json]")
-@machine_options(CACHES)
-@option("--cache-size SIZE", "Size of the cache: 64GiB.")
-@option(
-    "--slow DEVICE",
-    "The disk or array to cache, or for dm-cache and dm-writecache an existing LVM volume "
-    "as VG/LV, whose data stay.  Only printed, never opened.",
-)
-@option(
-    "--fast DEVICE",
-    "The SSD.  Repeatable: as many as were simulated, or twice as many for a mirror.",
-    multiple=True,
-)
-@option(
-    "--distribution",
-    "The system that the cache is built on.",
-    "debian12",
-    type=click.Choice(SYSTEMS),
-)
-@flag("--from-source", "Open CAS: print how it is built, too.")
-@option(
-    "--prices FILE", "Price list to choose the SSDs from: CSV with name,capacity,price,endurance."
-)
-@option("--duty TIME", "How long the load runs each day, for the life of the SSDs.", "24h")
-@option("--spare SHARE", "Share of each SSD to leave unpartitioned (over-provisioning).", "0%")
-@option(
-    "--script",
-    "Print only this section, as a shell script.",
-    to="section",
-    type=click.Choice(PARTS),
-)
-@outputs("json")
 def setup(
-    result: str | None,
-    site_of: Callable[..., Scenario],
-    cache_size: str | None,
-    slow: str | None,
-    fast: tuple[str, ...],
-    distribution: str,
-    from_source: bool,
-    prices: str | None,
-    duty: str,
-    spare: str,
-    section: str | None,
-    out: Outputs,
+    result: str | None = argument("[RESULT.json]", required=False),
+    site: Scenario = machine_options(
+        CACHES, cache_size=option("--cache-size SIZE", "Size of the cache: 64GiB.")
+    ),
+    slow: str | None = option(
+        "--slow DEVICE",
+        "The disk or array to cache, or for dm-cache and dm-writecache an existing LVM volume "
+        "as VG/LV, whose data stay.  Only printed, never opened.",
+    ),
+    fast: tuple[str, ...] = option(
+        "--fast DEVICE",
+        "The SSD.  Repeatable: as many as were simulated, or twice as many for a mirror.",
+        multiple=True,
+    ),
+    distribution: str = option(
+        "--distribution",
+        "The system that the cache is built on.",
+        "debian12",
+        type=click.Choice(SYSTEMS),
+    ),
+    from_source: bool = flag("--from-source", "Open CAS: print how it is built, too."),
+    prices: str | None = option(
+        "--prices FILE",
+        "Price list to choose the SSDs from: CSV with name,capacity,price,endurance.",
+    ),
+    duty: int = option(
+        "--duty TIME",
+        "How long the load runs each day, for the life of the SSDs.",
+        "24h",
+        parse=parse_time,
+    ),
+    spare: Any = option(
+        "--spare SHARE",
+        "Share of each SSD to leave unpartitioned (over-provisioning).",
+        "0%",
+        parse=parse_percent,
+    ),
+    section: str | None = option(
+        "--script",
+        "Print only this section, as a shell script.",
+        type=click.Choice(PARTS),
+    ),
+    out: Outputs = outputs("json"),
 ) -> None:
     """Print the commands that build the simulated cache on a real machine; run none of them.
 
@@ -107,11 +108,8 @@ def setup(
         )
     if not result and not {"--cache", "--scenario", "--preset", "--set"}.intersection(over):
         raise UsageError("specify a RESULT.json, or the cache: --cache bcache --cache-size 64GiB")
-    site = site_of(cache_size=cache_size)
     places = Site(slow or SLOW, fast, distribution, from_source)
-    duty_ns = value_of("--duty or --spare", parse_time, duty)
-    share = float(value_of("--duty or --spare", parse_percent, spare))
-    answer = ask(None if result else site, result, places, prices, duty_ns, share)
+    answer = ask(None if result else site, result, places, prices, duty, float(spare))
     if section:
         sys.stdout.write(answer.plan.section(section).script())
         return

@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-import click
-
 from hybridsim.caches import CACHES
 from hybridsim.cli.arguments import (
     Chosen,
     Outputs,
+    Scenario,
+    command,
     machine_options,
     outputs,
     require_option,
     trace_options,
 )
-from hybridsim.cli.option import examples
-from hybridsim.cli.running import Line, estimated, note_compiling, progress, refuse, write_answer
+from hybridsim.cli.running import Line, estimated, progress, refuse, write_answer
 from hybridsim.foundation.errors import RequirementError
 
-if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
 
-
-@click.command(
-    epilog=examples(
-        "hybridsim size sda.blktrace.0 --require 'mean<1s' --require 'dwpd<50' --json size.json",
-    )
-)
-@trace_options
-@require_option
-@machine_options(CACHES, "see `hybridsim replay --help`.")
-@outputs("details", "json", "html")
+@command("hybridsim size sda.blktrace.0 --require 'mean<1s' --require 'dwpd<50' --json size.json")
 def size(
-    chosen: Chosen,
-    require: tuple[str, ...],
-    site_of: Callable[[], Scenario],
-    out: Outputs,
+    chosen: Chosen = trace_options,
+    require: tuple[str, ...] = require_option,
+    site: Scenario = machine_options(CACHES, "see `hybridsim replay --help`."),
+    out: Outputs = outputs("details", "json", "html"),
 ) -> None:
     """Find the smallest SSD with which the machine meets all requirements, by replaying TRACE.
 
@@ -53,7 +38,6 @@ def size(
     from hybridsim.studies.size import size as smallest
 
     required = parse_all(require)
-    site = site_of()
     trace = chosen.read()
     if trace.sample is not None:
         from hybridsim.studies.estimate.answer import size_sample
@@ -61,7 +45,6 @@ def size(
         refuse(trace, html=out.html_file, details=out.details)
         estimated(lambda report: size_sample(trace, site, required, report), out)
         return
-    note_compiling()
     with progress(line := Line(in_lines=True)) as report:
         sizing = smallest(trace, site, require, report, line.stage)
     write_answer(sizing, partial(text, details=out.details), out)

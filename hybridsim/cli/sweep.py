@@ -10,27 +10,33 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
-from hybridsim.caches import CACHES
 from hybridsim.cli.arguments import (
-    DEVICE_HELP,
     DISPATCH_HELP,
-    FORMAT_HELP,
-    PRESET_HELP,
+    Crew,
     Outputs,
+    argument,
     cache_mode_option,
     cache_option,
+    command,
     crew_options,
+    device_option,
+    flag,
     format_option,
+    joined,
+    listed,
     machine,
     mode_option,
+    option,
     outputs,
+    preset_option,
+    scenario_option,
     seeds_option,
     set_option,
 )
-from hybridsim.cli.option import examples, flag, listed, option
 from hybridsim.cli.running import Line, check_folder, note_compiling, write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
+from hybridsim.foundation.wording import NONE, span
 from hybridsim.show.screen import Steered
 
 if TYPE_CHECKING:
@@ -41,63 +47,72 @@ DRAWN_EVERY_S = 0.2
 BEST_SHOWN = 5
 
 
-@click.command(
-    epilog=examples(
-        "hybridsim sweep sda.blktrace.0 --vary cache.size=5%,20% --workers 1",
-        "hybridsim sweep grid.toml --workers 1 -o replays.csv --html sweep.html",
-    )
+def number_of_volumes(value: str) -> int:
+    """Return the value of --fleet: a number of volumes, or 0 for all."""
+    if value == "all":
+        return 0
+    if not value.isdigit() or int(value) < 1:
+        raise UsageError(f"--fleet {value}: must be a number of volumes, or all")
+    return int(value)
+
+
+@command(
+    "hybridsim sweep sda.blktrace.0 --vary cache.size=5%,20% --workers 1",
+    "hybridsim sweep grid.toml --workers 1 -o replays.csv --html sweep.html",
 )
-@click.argument("what", metavar="TRACE...|SWEEP.toml", nargs=-1, required=True)
-@option("--scenario FILE", "Scenario file: the machine to start from.", to="scenario_file")
-@option("--preset NAME", PRESET_HELP)
-@option(
-    "--vary KEY=VALUES",
-    "A key of the scenario and its values: cache.size=16GiB,64GiB; cache.policy=lru,learned; "
-    "or a range: cache.size=1GiB..64GiB:7:log (7 values, spaced by equal factors).  Repeatable.",
-    multiple=True,
-)
-@cache_option([*CACHES, "none"])
-@cache_mode_option
-@set_option
-@mode_option("see `hybridsim replay --help`.")
-@option(
-    "--kind",
-    "grid: every combination; random: a random sample of them; pareto: NSGA-II search "
-    "for the Pareto front.",
-    type=click.Choice(["grid", "random", "pareto"]),
-)
-@option(
-    "--points N",
-    "Number of settings with --kind random or pareto; default: 100.",
-    type=click.IntRange(1),
-)
-@seeds_option
-@option(
-    "--objective NAMES",
-    "Objectives; default: mean,hit,dwpd.  Any measure of `replay --require`, "
-    "also gain (of the second half of the requests), gain.whole, forecast, cost and ssd.  Machines "
-    "are ranked by the first one.",
-    to="objectives",
-)
-@option(
-    "--fleet N|all",
-    "Replay each volume of a multi-volume trace separately (the N with most bytes, or all), "
-    "and summarise.",
-)
-@crew_options()
-@option("-o --output FILE", "Write all replays as .csv, .jsonl or .parquet.")
-@flag("--use-dispatch", DISPATCH_HELP)
-@option("--device MAJ,MIN", DEVICE_HELP)
-@format_option("format", FORMAT_HELP)
-@outputs("json", "html")
 def sweep(
-    what: tuple[str, ...],
-    workers: int | None,
-    scheduler: str | None,
-    folder: str | None,
-    output: str | None,
-    out: Outputs,
-    **options: Any,
+    what: tuple[str, ...] = argument("TRACE...|SWEEP.toml", nargs=-1, required=True),
+    options: dict[str, Any] = joined(
+        dict,
+        scenario_file=scenario_option("Scenario file: the machine to start from."),
+        preset=preset_option,
+        vary=option(
+            "--vary KEY=VALUES",
+            "A key of the scenario and its values: cache.size=16GiB,64GiB; cache.policy=lru,"
+            "learned; or a range: cache.size=1GiB..64GiB:7:log (7 values, spaced by equal "
+            "factors).  Repeatable.",
+            multiple=True,
+        ),
+        cache=cache_option(),
+        cache_mode=cache_mode_option,
+        settings=set_option,
+        mode=mode_option("see `hybridsim replay --help`."),
+        kind=option(
+            "--kind",
+            "grid: every combination; random: a random sample of them; pareto: NSGA-II search "
+            "for the Pareto front.",
+            type=click.Choice(["grid", "random", "pareto"]),
+        ),
+        points=option(
+            "--points N",
+            "Number of settings with --kind random or pareto; default: 100.",
+            type=click.IntRange(1),
+        ),
+        seeds=seeds_option,
+        objectives=option(
+            "--objective NAMES",
+            "Objectives; default: mean,hit,dwpd.  Any measure of `replay --require`, also gain "
+            "(of the second half of the requests), gain.whole, forecast, cost and ssd.  "
+            "Machines are ranked by the first one.",
+        ),
+        fleet=option(
+            "--fleet N|all",
+            "Replay each volume of a multi-volume trace separately (the N with most bytes, or "
+            "all), and summarise.",
+            parse=number_of_volumes,
+        ),
+    ),
+    crew: Crew = crew_options(),
+    output: str | None = option(
+        "-o --output FILE", "Write all replays as .csv, .jsonl or .parquet."
+    ),
+    read: dict[str, Any] = joined(
+        dict,
+        use_dispatch=flag("--use-dispatch", DISPATCH_HELP),
+        device=device_option,
+        format=format_option(),
+    ),
+    out: Outputs = outputs("json", "html"),
 ) -> None:
     """Replay TRACE on many machines; rank them, and show which settings matter.
 
@@ -108,8 +123,8 @@ def sweep(
     from hybridsim.studies.sweep import fork_server as nursery
     from hybridsim.studies.sweep.store import FOLDER, has_results
 
-    folder = folder or FOLDER
-    if nursery.wanted(workers, scheduler) > 1 and not has_results(folder):
+    folder = crew.folder or FOLDER
+    if nursery.wanted(crew.workers, crew.scheduler) > 1 and not has_results(folder):
         nursery.begin()  # in parallel with imports and planning; else only if results are missing
     from hybridsim.show.sweep import text
     from hybridsim.studies.sweep import store as files
@@ -118,10 +133,10 @@ def sweep(
     check_folder(output)
     if output:
         files.check_output(output)
-    plan = plan_of(what, options)
+    plan = plan_of(what, options | read)
     note_compiling()
     with live_progress(plan) as on_point:
-        result = run(plan, folder, workers, scheduler, on_point)
+        result = run(plan, folder, crew.workers, crew.scheduler, on_point)
     write_answer(result, text, out)
     if output and result.records:  # none if interrupted early: an older file is kept
         files.write_output(result.records, output)
@@ -141,7 +156,7 @@ def plan_of(what: tuple[str, ...], options: dict[str, Any]) -> Plan:
         return _of_options(what, options)
     if len(what) > 1:
         raise UsageError(f"{plans[0]} specifies the traces: remove the other arguments")
-    specified = [name for name, value in options.items() if value]
+    specified = [name for name, value in options.items() if value not in (None, False, ())]
     if specified:
         option = (
             specified[0].removesuffix("_file").replace("_", "-").replace("objectives", "objective")
@@ -155,8 +170,8 @@ def _of_options(traces: tuple[str, ...], options: dict[str, Any]) -> Plan:
     from hybridsim.studies.sweep.named_trace import NamedTrace
     from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Plan, axes_of
 
-    own = {name: options[name] for name in ("preset", "cache", "cache_mode", "mode")}
-    site = machine(options["scenario_file"], options["settings"], **own)
+    own = ("scenario_file", "settings", "preset", "cache", "cache_mode", "mode")
+    site = machine(**{name: options[name] for name in own})
     wanted = listed(options["objectives"] or ",".join(OBJECTIVES))
     how = (options["format"], options["device"], options["use_dispatch"])
     return Plan(
@@ -167,17 +182,8 @@ def _of_options(traces: tuple[str, ...], options: dict[str, Any]) -> Plan:
         options["seeds"] or 0,
         options["points"] or TRIALS,
         objectives=tuple(map(Objective.parse, wanted)),
-        fleet=None if options["fleet"] is None else number_of_volumes(options["fleet"]),
+        fleet=options["fleet"],
     )
-
-
-def number_of_volumes(value: str) -> int:
-    """Return the value of --fleet: a number of volumes, or 0 for all."""
-    if value == "all":
-        return 0
-    if not value.isdigit() or int(value) < 1:
-        raise UsageError(f"--fleet {value}: must be a number of volumes, or all")
-    return int(value)
 
 
 # Progress: a live table at a terminal, otherwise a line now and then.
@@ -262,8 +268,6 @@ class BestSoFar:
 
 def words(progress: Progress) -> str:
     """Return the progress as a line."""
-    from hybridsim.foundation.wording import NONE, span
-
     if progress.planned < progress.to_plan:
         return f"{progress.planned:,} of {progress.to_plan:,} settings planned"
     left = NONE if progress.left_s is None else span(round(progress.left_s) * 1e9)

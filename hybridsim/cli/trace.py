@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.arguments import Chosen, as_option, trace_options
-from hybridsim.cli.option import echo_document, examples, flag, option, value_of
+from hybridsim.cli.arguments import (
+    Chosen,
+    as_option,
+    command,
+    echo_document,
+    examples,
+    flag,
+    json_option,
+    option,
+    trace_options,
+)
 from hybridsim.cli.running import check_folder
 from hybridsim.cli.trace_gen import gen
 from hybridsim.cli.trace_record import record
+from hybridsim.cli.trace_text import diagnose, doctor_text, head_text, info_text, labelled, size
 from hybridsim.foundation.errors import TraceError
 from hybridsim.foundation.printable import shell_word
 from hybridsim.foundation.units import (
@@ -22,6 +32,8 @@ from hybridsim.foundation.units import (
     parse_percent,
     parse_size,
 )
+from hybridsim.foundation.wording import counted
+from hybridsim.show.page import is_ascii
 
 if TYPE_CHECKING:
     from hybridsim.studies.record_thinned import Result
@@ -55,24 +67,19 @@ trace.add_command(gen)
 trace.add_command(record)
 
 
-@trace.command(
-    epilog=examples(
-        "hybridsim trace info sda.blktrace.0",
-        "hybridsim trace info --json traces/blktrace/loop_errors",
-        "blktrace -d /dev/sda -o - | hybridsim trace info -",
-    )
+@command(
+    "hybridsim trace info sda.blktrace.0",
+    "hybridsim trace info --json traces/blktrace/loop_errors",
+    "blktrace -d /dev/sda -o - | hybridsim trace info -",
+    of=trace.command,
 )
-@trace_options
-@flag("--json", "Print one JSON object.", to="as_json")
-def info(chosen: Chosen, as_json: bool) -> None:
+def info(chosen: Chosen = trace_options, as_json: bool = json_option) -> None:
     """Show a summary of a trace: requests, bytes, time span, devices.
 
     Of a thinned capture: totals of all requests, and load, p99 and hit ratio by hour and weekday.
     """
     from hybridsim.cli.trace_convert import with_progress
-    from hybridsim.cli.trace_text import info_text
     from hybridsim.show import thinned as shown
-    from hybridsim.show.page import is_ascii
     from hybridsim.studies.week import PASSES
 
     opened = chosen.read()  # once: standard input can be read once
@@ -92,21 +99,16 @@ def info(chosen: Chosen, as_json: bool) -> None:
         click.echo(info_text(opened, summary))
 
 
-@trace.command(
-    epilog=examples(
-        "hybridsim trace doctor sda.blktrace.0",
-        "hybridsim trace doctor --json traces/blktrace/loop_errors",
-    )
+@command(
+    "hybridsim trace doctor sda.blktrace.0",
+    "hybridsim trace doctor --json traces/blktrace/loop_errors",
+    of=trace.command,
 )
-@trace_options
-@flag("--json", "Print one JSON object.", to="as_json")
-def doctor(chosen: Chosen, as_json: bool) -> None:
+def doctor(chosen: Chosen = trace_options, as_json: bool = json_option) -> None:
     """Check a trace, and report how to fix its problems.
 
     Exit code 0: usable, possibly with reservations; 3: it contains nothing that can be replayed.
     """
-    from hybridsim.cli.trace_text import diagnose, doctor_text
-
     try:
         opened = chosen.read()
         summary = counted_summary(opened)
@@ -125,34 +127,29 @@ def doctor(chosen: Chosen, as_json: bool) -> None:
         sys.exit(TraceError.exit_code)
 
 
-@trace.command(
-    epilog=examples(
-        "hybridsim trace head sda.blktrace.0",
-        "hybridsim trace head -n 3 traces/blktrace/loop_errors",
-    )
+@command(
+    "hybridsim trace head sda.blktrace.0",
+    "hybridsim trace head -n 3 traces/blktrace/loop_errors",
+    of=trace.command,
 )
-@trace_options
-@option("-n", "Number of requests.", 10, to="rows", type=click.IntRange(1))
-def head(chosen: Chosen, rows: int) -> None:
+def head(
+    chosen: Chosen = trace_options,
+    rows: int = option("-n", "Number of requests.", 10, type=click.IntRange(1)),
+) -> None:
     """Show the first requests of a trace."""
-    from hybridsim.cli.trace_text import head_text
-
     first = next(iter(chosen.read().recorded(rows)), None)
     if first is not None:
         click.echo(head_text(first.between(0, rows)))
 
 
-@trace.command(
-    epilog=examples(
-        "hybridsim trace convert sda.blktrace.0 sda.csv.zst",
-        "hybridsim trace convert --as fio-iolog sda.blktrace.0 sda.iolog",
-        "hybridsim trace convert --columns time=1:ns,offset=3:B,length=4,op=2 sda.csv.zst -",
-        "hybridsim trace convert traces/blktrace/loop_errors - | head",
-    )
+@command(
+    "hybridsim trace convert sda.blktrace.0 sda.csv.zst",
+    "hybridsim trace convert --as fio-iolog sda.blktrace.0 sda.iolog",
+    "hybridsim trace convert --columns time=1:ns,offset=3:B,length=4,op=2 sda.csv.zst -",
+    "hybridsim trace convert traces/blktrace/loop_errors - | head",
+    of=trace.command,
 )
-@trace_options
-@as_option
-def convert(chosen: Chosen, written: str | None) -> None:
+def convert(chosen: Chosen = trace_options, written: str | None = as_option) -> None:
     """Write the requests of a trace in another format.
 
     The last path is the output file, compressed if it ends with .gz, .zst, .xz or .bz2; - is
@@ -167,7 +164,6 @@ def convert(chosen: Chosen, written: str | None) -> None:
     writes.
     """
     from hybridsim.cli.trace_convert import convert_to
-    from hybridsim.foundation.wording import counted
 
     *inputs, output = chosen.paths
     if not inputs:
@@ -194,18 +190,18 @@ def as_object(opened: Trace, summary: Summary) -> dict[str, Any]:
     return about | figures
 
 
-@trace.command(
-    epilog=examples(
-        "hybridsim trace fit sda.blktrace.0 -o sda.toml",
-        "hybridsim trace fit traces/demo/rocksdb_mixgraph.blktrace.0.zst",
-    )
+@command(
+    "hybridsim trace fit sda.blktrace.0 -o sda.toml",
+    "hybridsim trace fit traces/demo/rocksdb_mixgraph.blktrace.0.zst",
+    of=trace.command,
 )
-@trace_options
-@option("-o --output FILE", "Write the stand-in, a workload in TOML.")
-@option("--seed", "Random seed of the stand-in.", 1, type=click.IntRange(0))
-@flag("--no-check", "Do not compare the stand-in with the capture.")
-@flag("--json", "Print one JSON object.", to="as_json")
-def fit(chosen: Chosen, output: str | None, seed: int, no_check: bool, as_json: bool) -> None:
+def fit(
+    chosen: Chosen = trace_options,
+    output: str | None = option("-o --output FILE", "Write the stand-in, a workload in TOML."),
+    seed: int = option("--seed", "Random seed of the stand-in.", 1, type=click.IntRange(0)),
+    no_check: bool = flag("--no-check", "Do not compare the stand-in with the capture."),
+    as_json: bool = json_option,
+) -> None:
     """Fit a stand-in for TRACE: a synthetic workload.
 
     The stand-in can be shared: it contains distributions, but no addresses and no times of TRACE.
@@ -284,36 +280,33 @@ def _figures(tally: Tally) -> dict[str, str]:
     }
 
 
-@trace.command(
-    epilog=examples(
-        "hybridsim trace thin sda.blktrace.0 -o sda.thin --max 2GB",
-        "hybridsim trace thin sda.blktrace.0 -o sda.thin --rate 10% --region 64KiB --json",
-    )
+@command(
+    "hybridsim trace thin sda.blktrace.0 -o sda.thin --max 2GB",
+    "hybridsim trace thin sda.blktrace.0 -o sda.thin --rate 10% --region 64KiB --json",
+    of=trace.command,
 )
-@trace_options
-@option("-o --output OUT", "The file to write.", required=True)
-@option(
-    "--max SIZE",
-    "Maximum size of the file, also while it is written: the rate falls as it fills.",
-    to="maximum",
-)
-@option("--rate SHARE", "Share of the regions to sample at the start.  Default: 100%.")
-@option(
-    "--region SIZE",
-    "Regions that are sampled as a whole.  Smaller ones give smaller errors; a region must be "
-    "at least as large as the cache's pages.",
-    "1MiB",
-)
-@option("--seed", "Another seed samples other regions.", 0)
-@flag("--json", "Print one JSON object.", to="as_json")
 def thin(
-    chosen: Chosen,
-    output: str,
-    maximum: str | None,
-    rate: str | None,
-    region: str,
-    seed: int,
-    as_json: bool,
+    chosen: Chosen = trace_options,
+    output: str = option("-o --output OUT", "The file to write.", required=True),
+    maximum: int | None = option(
+        "--max SIZE",
+        "Maximum size of the file, also while it is written: the rate falls as it fills.",
+        parse=parse_size,
+    ),
+    rate: Any = option(
+        "--rate SHARE",
+        "Share of the regions to sample at the start.  Default: 100%.",
+        parse=parse_percent,
+    ),
+    region: int = option(
+        "--region SIZE",
+        "Regions that are sampled as a whole.  Smaller ones give smaller errors; a region must be "
+        "at least as large as the cache's pages.",
+        "1MiB",
+        parse=parse_size,
+    ),
+    seed: int = option("--seed", "Another seed samples other regions.", 0),
+    as_json: bool = json_option,
 ) -> None:
     """Thin TRACE: weeks of requests in a file of limited size.
 
@@ -325,16 +318,19 @@ def thin(
     """
     from hybridsim.cli.trace_convert import check_replaced, with_progress
     from hybridsim.studies.record_thinned import thin as run
+    from hybridsim.traces.thinned.thinner import Settings
 
     if maximum is None and rate is None:
         raise click.UsageError("specify --max SIZE, --rate SHARE or both")
     if output == "-":
         raise click.UsageError("-o -: a thinned capture is rewritten as it fills: name a file")
-    settings = settings_of(maximum, rate, region, seed)
     opened = chosen.read()
     check_replaced(output, "thinned", opened.format)
     device = next((each.name for each in opened.devices if each.chosen), "")
-    settings = replace(settings, device=device, source=opened.name)
+    share = 1.0 if rate is None else float(rate)
+    settings = Settings(
+        device, region_bytes=region, max_bytes=maximum, rate=share, seed=seed, source=opened.name
+    )
     with with_progress(opened) as counted:
         result = run(opened, output, settings, counted)
     if as_json:
@@ -344,28 +340,8 @@ def thin(
         click.echo(thinned_text(result))
 
 
-def settings_of(maximum: str | None, rate: str | None, region: str, seed: int) -> Any:
-    """Return the settings that options specify; raise UsageError for invalid ones."""
-    from hybridsim.traces.thinned.thinner import Settings
-
-    values: dict[str, Any] = {"seed": seed}
-    for flags, name, specified, parse in (
-        ("--max", "max_bytes", maximum, parse_size),
-        ("--rate", "rate", rate, lambda text: float(parse_percent(text))),
-        ("--region", "region_bytes", region, parse_size),
-    ):
-        if specified is not None:
-            values[name] = value_of(flags, parse, specified)
-    settings = Settings(**values)
-    settings.check()
-    return settings
-
-
 def thinned_text(result: Result) -> str:
     """Return the result and the next commands as text."""
-    from hybridsim.cli.trace_text import labelled, size
-    from hybridsim.foundation.wording import counted
-
     name = shell_word(result.path)
     per = f", {result.bytes / result.requests:.2f} bytes a request" if result.requests else ""
     lines = [

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from hybridsim.cli.arguments import as_option
-from hybridsim.cli.option import examples, flag
+from hybridsim.cli.arguments import argument, as_option, command, flag
 from hybridsim.foundation.units import format_size, format_time
+from hybridsim.foundation.wording import counted
 
 HOT = "hot-spot,span=1GiB,hot=10%,share=90%"
 MEANINGS = {
@@ -56,23 +56,22 @@ MEANINGS = {
 HIDDEN = {"kind", "load"}
 
 
-@click.command(
-    epilog=examples(
-        f"hybridsim trace gen {HOT},requests=100k hot.csv.zst",
-        "hybridsim trace gen traces/workloads/mail.toml mail.csv.zst",
-        "hybridsim trace gen random,rate=150+sequential,rate=50,duration=1m - | head -3",
-        "hybridsim trace gen --as fio-iolog zipf,theta=1.1,size=4k/70:64k/30,seed=7 zipf.iolog",
-        "hybridsim trace gen 'iometer,icf=traces/workloads/web.icf,spec=File server' web.csv.zst",
-        "hybridsim trace gen sysbench,test-mode=rndrw,threads=16,duration=5m sysbench.csv.zst",
-        f"hybridsim mrc gen:{HOT}",
-        "hybridsim trace gen --keys",
-    )
+@command(
+    f"hybridsim trace gen {HOT},requests=100k hot.csv.zst",
+    "hybridsim trace gen traces/workloads/mail.toml mail.csv.zst",
+    "hybridsim trace gen random,rate=150+sequential,rate=50,duration=1m - | head -3",
+    "hybridsim trace gen --as fio-iolog zipf,theta=1.1,size=4k/70:64k/30,seed=7 zipf.iolog",
+    "hybridsim trace gen 'iometer,icf=traces/workloads/web.icf,spec=File server' web.csv.zst",
+    "hybridsim trace gen sysbench,test-mode=rndrw,threads=16,duration=5m sysbench.csv.zst",
+    f"hybridsim mrc gen:{HOT}",
+    "hybridsim trace gen --keys",
 )
-@click.argument("workload", metavar="WORKLOAD", required=False)
-@click.argument("output", metavar="OUTPUT", required=False)
-@as_option
-@flag("--keys", "List the kinds of load and their keys.")
-def gen(workload: str | None, output: str | None, written: str | None, keys: bool) -> None:
+def gen(
+    workload: str | None = argument("WORKLOAD", required=False),
+    output: str | None = argument("OUTPUT", required=False),
+    written: str | None = as_option,
+    keys: bool = flag("--keys", "List the kinds of load and their keys."),
+) -> None:
     """Generate the requests of a synthetic WORKLOAD.
 
     OUTPUT is a file, compressed if it ends with .gz, .zst, .xz or .bz2, or - for standard output.
@@ -92,7 +91,6 @@ def gen(workload: str | None, output: str | None, written: str | None, keys: boo
         raise click.UsageError("specify a workload and the output file, or - for standard output")
 
     from hybridsim.cli.trace_convert import convert_to
-    from hybridsim.foundation.wording import counted
     from hybridsim.traces.trace import Trace
 
     rows = convert_to(Trace.read(trace_name(workload)), [workload], output, written)

@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.option import echo_document, examples, flag, option, value_of
+from hybridsim.cli.arguments import (
+    argument,
+    command,
+    echo_document,
+    flag,
+    json_option,
+    option,
+    whole_seconds,
+)
+from hybridsim.cli.trace_text import duration, labelled, share, size
 from hybridsim.foundation.printable import shell_word
-from hybridsim.foundation.units import parse_size, parse_time
+from hybridsim.foundation.units import parse_size
+from hybridsim.foundation.wording import counted
 from hybridsim.show.screen import CLEAR, show, steer
 
 if TYPE_CHECKING:
@@ -19,48 +29,45 @@ if TYPE_CHECKING:
 
 SCHEMA = "hybridsim.recording/1"
 THINNED = "hybridsim.weeks/1"
+buffer_option = option(
+    "--buffer SIZE", "Size of the trace buffer of each CPU.", "4MiB", parse=parse_size
+)
 
 
-@click.command(
-    epilog=examples(
-        "sudo hybridsim trace record /dev/sdb",
-        "sudo hybridsim trace record sdb -o monday --time 1h --buffer 16MiB",
-        "sudo hybridsim trace record /dev/md0 --via tracefs",
-        "sudo hybridsim trace record /dev/sdb --for 28d --max 2GB",
-        "sudo hybridsim trace record /dev/sdb --for 28d --max 2GB --unit",
-    )
+@command(
+    "sudo hybridsim trace record /dev/sdb",
+    "sudo hybridsim trace record sdb -o monday --time 1h --buffer 16MiB",
+    "sudo hybridsim trace record /dev/md0 --via tracefs",
+    "sudo hybridsim trace record /dev/sdb --for 28d --max 2GB",
+    "sudo hybridsim trace record /dev/sdb --for 28d --max 2GB --unit",
 )
-@click.argument("device", metavar="DEV")
-@option("-o --output NAME", "Prefix of the files: NAME.blktrace.0.zst, ...")
-@option("--time --for TIME", "Length of the recording.", "10m", to="duration")
-@option(
-    "--max SIZE",
-    "For weeks: record to one file, NAME.thin, of at most this size, as `trace thin` writes.",
-    to="maximum",
-)
-@flag(
-    "--unit",
-    "With --max: print a systemd unit that records and goes on after a reboot; do not record.",
-)
-@option(
-    "--via",
-    "blktrace: blktrace(8); tracefs: the kernel's `blk` tracer, which also works where kernel "
-    "lockdown blocks blktrace; auto: the one that works.",
-    "auto",
-    show_default=False,
-    type=click.Choice(["auto", "blktrace", "tracefs"]),
-)
-@option("--buffer SIZE", "Size of the trace buffer of each CPU.", "4MiB")
-@flag("--json", "Print one JSON object.", to="as_json")
 def record(
-    device: str,
-    output: str | None,
-    duration: str,
-    maximum: str | None,
-    unit: bool,
-    via: str,
-    buffer: str,
-    as_json: bool,
+    device: str = argument("DEV"),
+    output: str | None = option(
+        "-o --output NAME", "Prefix of the files: NAME.blktrace.0.zst, ..."
+    ),
+    seconds: int = option(
+        "--time --for TIME", "Length of the recording.", "10m", parse=whole_seconds
+    ),
+    maximum: int | None = option(
+        "--max SIZE",
+        "For weeks: record to one file, NAME.thin, of at most this size, as `trace thin` writes.",
+        parse=parse_size,
+    ),
+    unit: bool = flag(
+        "--unit",
+        "With --max: print a systemd unit that records and goes on after a reboot; do not record.",
+    ),
+    via: str = option(
+        "--via",
+        "blktrace: blktrace(8); tracefs: the kernel's `blk` tracer, which also works where kernel "
+        "lockdown blocks blktrace; auto: the one that works.",
+        "auto",
+        show_default=False,
+        type=click.Choice(["auto", "blktrace", "tracefs"]),
+    ),
+    buffer: int = buffer_option,
+    as_json: bool = json_option,
 ) -> None:
     """Record the requests of the disk DEV.
 
@@ -80,14 +87,16 @@ def record(
     nothing was recorded.
     """
     if maximum is not None:
-        _record_weeks(device, output, duration, maximum, buffer, unit, via, as_json)
+        if via == "blktrace":
+            raise click.UsageError("--max records from tracefs: leave out --via blktrace")
+        _record_weeks(device, output, seconds, maximum, buffer, unit, as_json)
         return
     if unit:
         raise click.UsageError("--unit is for recordings of weeks: add --max SIZE")
     from hybridsim.studies.record import prepare
     from hybridsim.studies.record import record as run
 
-    prepared = prepare(device, output, seconds_of(duration), via, bytes_of(buffer))
+    prepared = prepare(device, output, seconds, via, buffer)
     click.echo(plan_text(prepared), err=True)
 
     def tick(passed_s: float) -> None:
@@ -107,30 +116,22 @@ def record(
 def _record_weeks(
     device: str,
     output: str | None,
-    duration: str,
-    maximum: str,
-    buffer: str,
+    seconds: int,
+    maximum: int,
+    buffer: int,
     unit: bool,
-    via: str,
     as_json: bool,
 ) -> None:
     """Record for weeks, or print the systemd unit for that."""
-    from hybridsim.cli.trace_text import duration as long
-    from hybridsim.cli.trace_text import size
-    from hybridsim.foundation.wording import counted
     from hybridsim.studies import record_thinned as weeks
 
-    if via == "blktrace":
-        raise click.UsageError("--max records from tracefs: leave out --via blktrace")
-    prepared = weeks.prepare(
-        device, output, seconds_of(duration), bytes_of(maximum, "--max"), bytes_of(buffer)
-    )
+    prepared = weeks.prepare(device, output, seconds, maximum, buffer)
     if unit:
         click.echo(weeks.unit(prepared), nl=False)
         return
     verb = "going on with" if prepared.goes_on else "recording to"
     plan = (
-        f"{verb} {prepared.path}: {prepared.disk.path} for {long(prepared.seconds * 1e9)} from "
+        f"{verb} {prepared.path}: {prepared.disk.path} for {duration(prepared.seconds * 1e9)} from "
         f"the first start, at most {size(prepared.max_bytes)}; Ctrl-C ends it, the same command "
         "goes on"
     )
@@ -141,7 +142,7 @@ def _record_weeks(
             share = so_far.cpu_seconds / max(so_far.seconds, 1e-9)
             show(
                 f"{counted(so_far.requests, 'request')}, {size(so_far.bytes)}, "
-                f"{so_far.rate:.3%} sampled, {share:.1%} of a core, {long(left_s * 1e9)} to go"
+                f"{so_far.rate:.3%} sampled, {share:.1%} of a core, {duration(left_s * 1e9)} to go"
             )
 
     recorded = weeks.record(prepared, tick)
@@ -166,9 +167,6 @@ def _on_itself(prepared: Prepared | Weeks) -> list[str]:
 
 def weeks_text(recorded: WeeksRecording) -> str:
     """Return the result of a recording of weeks and the next commands as text."""
-    from hybridsim.cli.trace_text import duration, labelled, size
-    from hybridsim.foundation.wording import counted
-
     name = shell_word(str(recorded.path))
     share = recorded.cpu_seconds / max(recorded.seconds, 1e-9)
     number, long = counted(recorded.requests, "request"), duration(recorded.seconds * 1e9)
@@ -205,8 +203,6 @@ def weeks_object(prepared: Weeks, recorded: WeeksRecording) -> dict[str, Any]:
 
 def last_line(recorded: Recording) -> str:
     """Return a line with whether the recording is complete, and if not, why."""
-    from hybridsim.foundation.wording import counted
-
     missing = lost(recorded)
     why = [recorded.failed] if recorded.failed else []
     if missing:
@@ -219,20 +215,8 @@ def last_line(recorded: Recording) -> str:
     return "complete" + (": ended early, as requested" if recorded.was_stopped else "")
 
 
-def seconds_of(duration: str, option: str = "--time") -> int:
-    """Return whole seconds, at least one."""
-    return max(value_of(option, parse_time, duration) // 10**9, 1)
-
-
-def bytes_of(specified: str, option: str = "--buffer") -> int:
-    """Return the bytes of a size."""
-    return value_of(option, parse_size, specified)
-
-
 def plan_text(prepared: Prepared) -> str:
     """Return the plan of the recording as text."""
-    from hybridsim.cli.trace_text import duration, size
-
     expected = prepared.estimate
     lines = [
         f"recording {prepared.disk.path} by {prepared.via} for "
@@ -252,9 +236,6 @@ def lost(recorded: Recording) -> int:
 
 def answer_text(prepared: Prepared, recorded: Recording) -> str:
     """Return the result of the recording and the next commands as text."""
-    from hybridsim.cli.trace_text import duration, labelled, share, size
-    from hybridsim.foundation.wording import counted
-
     summary = recorded.summary
     if summary is None:
         none = f"no requests to {prepared.disk.path} in this time: record while it is under load"

@@ -7,7 +7,7 @@ import importlib.util
 
 import click
 
-from hybridsim.cli.option import examples
+from hybridsim.cli.arguments import examples
 from hybridsim.foundation.errors import UsageError
 
 PACKAGE = "validate.experiment"  # a module of it: another package may also be named validate

@@ -11,16 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.arguments import machine_options
-from hybridsim.cli.option import examples, flag, listed, option
+from hybridsim.cli.arguments import (
+    Scenario,
+    argument,
+    command,
+    flag,
+    listed,
+    machine_options,
+    option,
+    whole_seconds,
+)
 from hybridsim.cli.prometheus import address_of, serving
 from hybridsim.cli.running import note_compiling
+from hybridsim.cli.trace_record import buffer_option
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
-from hybridsim.foundation.units import human_count, human_size
+from hybridsim.foundation.units import human_count, human_size, parse_size
+from hybridsim.foundation.wording import latency, percent, span
 
 if TYPE_CHECKING:
-    from hybridsim.scenario import Scenario
     from hybridsim.studies.watch import Piece, Shadow, Simulated, Snapshot
     from hybridsim.traces.recording.disk import Disk, Host
     from hybridsim.traces.recording.live import Live
@@ -31,64 +40,62 @@ KINDS = ("page", "dm-cache", "bcache", "none")
 SIZES = "4GiB,16GiB,64GiB"
 
 
-@click.command(
-    epilog=examples(
-        "sudo hybridsim watch /dev/sdb",
-        "sudo hybridsim watch /dev/sdb --cache-size 64GiB,256GiB --policy lru,arc --every 1m",
-        "sudo hybridsim watch /dev/sdb --cache none,dm-cache --cache-size 64GiB",
-        "sudo hybridsim watch /dev/mapper/cached --state cached.npz --listen 127.0.0.1:9100",
-        "cat events.txt | hybridsim watch - --cache-size 64MiB,1GiB --json",
-    )
+def _sizes(text: str) -> list[int]:
+    return [parse_size(each) for each in listed(text)]
+
+
+@command(
+    "sudo hybridsim watch /dev/sdb",
+    "sudo hybridsim watch /dev/sdb --cache-size 64GiB,256GiB --policy lru,arc --every 1m",
+    "sudo hybridsim watch /dev/sdb --cache none,dm-cache --cache-size 64GiB",
+    "sudo hybridsim watch /dev/mapper/cached --state cached.npz --listen 127.0.0.1:9100",
+    "cat events.txt | hybridsim watch - --cache-size 64MiB,1GiB --json",
 )
-@click.argument("device", metavar="DEV|-")
-@option(
-    "--cache-size SIZES",
-    f"Sizes of the simulated caches, separated by commas.  Default: {SIZES}; beside a "
-    "dm-cache only its own.",
-)
-@option(
-    "--cache KINDS",
-    "Kinds of caches: page, and on simulated devices, with latencies: dm-cache, bcache, none "
-    "(the disks alone).",
-    "page",
-    to="kinds",
-)
-@option("--policy NAMES", "Replacement policies of page caches.", "lru")
-@option("--page SIZE", "Size of a page of page caches.", "64KiB")
-@option("--every TIME", "Interval of a line.", "10s")
-@option("--for TIME", "End after this time.  Default: Ctrl-C.", to="duration")
-@option(
-    "--state FILE",
-    "Save the caches, and go on from FILE if it exists, also after a kill.",
-    to="state_file",
-)
-@option(
-    "--listen [HOST]:PORT",
-    "Also serve the figures to Prometheus, at /metrics; without HOST on 127.0.0.1 only.",
-)
-@option(
-    "--user NAME",
-    "Become this user once tracing is set up; root: remain root.  Default: who called sudo.",
-)
-@option("--buffer SIZE", "Size of the trace buffer of each CPU.", "4MiB")
-@option("--volume SIZE", "Size of the disk, for simulated devices; only needed for a stream.")
-@machine_options()
-@flag("--json", "Print a JSON object per line.", to="as_json")
 def watch(
-    device: str,
-    cache_size: str | None,
-    kinds: str,
-    policy: str,
-    page: str,
-    every: str,
-    duration: str | None,
-    state_file: str | None,
-    listen: str | None,
-    user: str | None,
-    buffer: str,
-    volume: str | None,
-    site_of: Callable[[], Scenario],
-    as_json: bool,
+    device: str = argument("DEV|-"),
+    cache_size: list[int] | None = option(
+        "--cache-size SIZES",
+        f"Sizes of the simulated caches, separated by commas.  Default: {SIZES}; beside a "
+        "dm-cache only its own.",
+        parse=_sizes,
+    ),
+    kinds: list[str] = option(
+        "--cache KINDS",
+        "Kinds of caches: page, and on simulated devices, with latencies: dm-cache, bcache, none "
+        "(the disks alone).",
+        "page",
+        parse=listed,
+    ),
+    policy: list[str] = option(
+        "--policy NAMES", "Replacement policies of page caches.", "lru", parse=listed
+    ),
+    page_bytes: int = option(
+        "--page SIZE", "Size of a page of page caches.", "64KiB", parse=parse_size
+    ),
+    every_s: int = option("--every TIME", "Interval of a line.", "10s", parse=whole_seconds),
+    limit_s: int | None = option(
+        "--for TIME", "End after this time.  Default: Ctrl-C.", parse=whole_seconds
+    ),
+    state_file: str | None = option(
+        "--state FILE",
+        "Save the caches, and go on from FILE if it exists, also after a kill.",
+    ),
+    listen: str | None = option(
+        "--listen [HOST]:PORT",
+        "Also serve the figures to Prometheus, at /metrics; without HOST on 127.0.0.1 only.",
+    ),
+    user: str | None = option(
+        "--user NAME",
+        "Become this user once tracing is set up; root: remain root.  Default: who called sudo.",
+    ),
+    buffer: int = buffer_option,
+    volume_bytes: int | None = option(
+        "--volume SIZE",
+        "Size of the disk, for simulated devices; only needed for a stream.",
+        parse=parse_size,
+    ),
+    site: Scenario = machine_options(),
+    as_json: bool = flag("--json", "Print a JSON object per line."),
 ) -> None:
     """Simulate caches beside the running disk DEV, and print their hit ratios.
 
@@ -101,27 +108,20 @@ def watch(
     If DEV is a dm-cache or a bcache, its own counters stand beside, and a dm-cache is simulated
     with its settings.  A stream has counters where `dmsetup status` is written to `trace_marker`.
     """
-    from hybridsim.cli.trace_record import bytes_of, seconds_of
     from hybridsim.studies import watch as study
     from hybridsim.traces.recording.disk import Host, find
     from hybridsim.traces.recording.privileges import user_to_become
 
-    page_bytes = bytes_of(page, "--page")
-    chosen = listed(kinds)
-    if unknown := [each for each in chosen if each not in KINDS]:
+    if unknown := [each for each in kinds if each not in KINDS]:
         raise UsageError(f"--cache {unknown[0]}: write one or more of {', '.join(KINDS)}")
-    sizes = [bytes_of(each, "--cache-size") for each in listed(cache_size or SIZES)]
+    sizes = cache_size or _sizes(SIZES)
     if page_bytes < 512 or min(sizes) < page_bytes:
         raise UsageError("--page must be at least 512 bytes, and a cache at least a page")
-    site = site_of()
-    every_s = seconds_of(every, "--every")
-    limit_s = seconds_of(duration, "--for") if duration else None
-    if "page" in chosen:
-        study.PageCaches(sizes, listed(policy), page_bytes)  # refuses what cannot be sampled
+    if "page" in kinds:
+        study.PageCaches(sizes, policy, page_bytes)  # refuses what cannot be sampled
     address = address_of(listen) if listen else None
     served: list[Snapshot | None] = [None]
     person = user_to_become(user)
-    volume_bytes = bytes_of(volume, "--volume") if volume else 0
     if device == "-":
         name, pieces, counters = "standard input", study.of_stream(sys.stdin.fileno()), None
     else:
@@ -132,7 +132,7 @@ def watch(
             person, disk, host, study.counters_of(disk, host), state_file
         )
         pieces = study.of_disk(
-            disk, host, bytes_of(buffer), min(every_s, 1.0), every_s, counters,
+            disk, host, buffer, min(every_s, 1.0), every_s, counters,
             goes_on=state_file is not None, once_set_up=give_up_root,
         )  # fmt: skip
     server = serving(address, lambda: study.prometheus(served[0])) if address else None
@@ -156,10 +156,10 @@ def watch(
         real = study.settings(begun.state or (kept.status() if kept else ""))
         if real is not None:
             caches.append(_as_it_runs(site, real, begun))
-        if "page" in chosen and (real is None or cache_size):
-            caches.append(study.PageCaches(sizes, listed(policy), page_bytes))
-        size = real[1] if real is not None else volume_bytes
-        return caches + _on_devices(site, chosen, sizes, size, begun)
+        if "page" in kinds and (real is None or cache_size):
+            caches.append(study.PageCaches(sizes, policy, page_bytes))
+        size = real[1] if real is not None else volume_bytes or 0
+        return caches + _on_devices(site, kinds, sizes, size, begun)
 
     try:
         kept = study.Kept(state_file) if state_file else None
@@ -266,8 +266,6 @@ def _on_devices(
 
 def head(state: Snapshot) -> str:
     """Return the heads of the columns."""
-    from hybridsim.foundation.wording import percent
-
     names = "".join(f"{_title(each):>{_width(each)}}" for each in state.shadows)
     real = f"{'real ' + state.real.kind:>18}" if state.real else ""
     share = "" if state.rate == 1 else f"; simulated on a sample of {percent(state.rate)} of pages"
@@ -279,8 +277,6 @@ def head(state: Snapshot) -> str:
 
 def line(state: Snapshot) -> str:
     """Return a state as a line."""
-    from hybridsim.foundation.wording import latency, span
-
     real = f"{_ratios(state.real):>18}" if state.real else ""
     cells = "".join(f"{_cell(each):>{_width(each)}}" for each in state.shadows)
     rate = human_count(state.recent.requests / max(state.interval_s, 1e-9))
@@ -300,7 +296,6 @@ def _width(each: Shadow) -> int:
 
 
 def _cell(each: Shadow) -> str:
-    from hybridsim.foundation.wording import latency
 
     if each.kind == "page":
         return _ratios(each)
@@ -310,7 +305,6 @@ def _cell(each: Shadow) -> str:
 
 
 def _ratios(each: Any) -> str:
-    from hybridsim.foundation.wording import percent
 
     return f"{percent(each.recent)} ({percent(each.ratio)})"
 

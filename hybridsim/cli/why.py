@@ -4,52 +4,45 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.arguments import Chosen, trace_options
-from hybridsim.cli.hits import page_option
-from hybridsim.cli.option import echo_document, examples, flag, option
-from hybridsim.foundation.cache_parameters import WRITE_PRICE
+from hybridsim.cli.arguments import (
+    Chosen,
+    command,
+    echo_document,
+    json_option,
+    option,
+    trace_options,
+)
+from hybridsim.cli.hits import page_option, price_option
+from hybridsim.show.page import is_ascii
 
 SCHEMA = "hybridsim.why/1"
 
 
-@click.command(
-    epilog=examples(
-        "hybridsim why sda.blktrace.0",
-        "hybridsim why sda.blktrace.0 --at 0 --cache-size 5% --write-price 1",
-        "hybridsim why traces/demo/rocksdb_mixgraph.blktrace.0.zst --json",
-    )
+@command(
+    "hybridsim why sda.blktrace.0",
+    "hybridsim why sda.blktrace.0 --at 0 --cache-size 5% --write-price 1",
+    "hybridsim why traces/demo/rocksdb_mixgraph.blktrace.0.zst --json",
 )
-@trace_options
-@option(
-    "--at OFFSET",
-    "Offset of the page: 12.5GiB, or bytes; repeatable.  Default: the most accessed page.",
-    to="offsets",
-    multiple=True,
-)
-@option(
-    "--cache-size SIZE", "Cache size: bytes (64GiB), or a share of the distinct pages (10%).", "10%"
-)
-@page_option("64KiB")
-@option(
-    "--sequential-cutoff SIZE",
-    "Do not cache sequential runs beyond this length; 0: no cutoff.",
-    "1MiB",
-)
-@option(
-    "--write-price",
-    "Cost of a fill of 64 KiB, in disk reads.",
-    WRITE_PRICE,
-    type=click.FloatRange(0, 1000),
-)
-@flag("--json", "Print one JSON object.", to="as_json")
 def why(
-    chosen: Chosen,
-    offsets: tuple[str, ...],
-    cache_size: str,
-    page: str,
-    sequential_cutoff: str,
-    write_price: float,
-    as_json: bool,
+    chosen: Chosen = trace_options,
+    offsets: tuple[str, ...] = option(
+        "--at OFFSET",
+        "Offset of the page: 12.5GiB, or bytes; repeatable.  Default: the most accessed page.",
+        multiple=True,
+    ),
+    cache_size: str = option(
+        "--cache-size SIZE",
+        "Cache size: bytes (64GiB), or a share of the distinct pages (10%).",
+        "10%",
+    ),
+    page: str = page_option("64KiB"),
+    sequential_cutoff: str = option(
+        "--sequential-cutoff SIZE",
+        "Do not cache sequential runs beyond this length; 0: no cutoff.",
+        "1MiB",
+    ),
+    write_price: float = price_option(),
+    as_json: bool = json_option,
 ) -> None:
     """Explain why the learned policy admitted a page of TRACE to the cache, or rejected it.
 
@@ -60,7 +53,6 @@ def why(
     """
     import sys
 
-    from hybridsim.show.page import is_ascii
     from hybridsim.show.why import text
     from hybridsim.studies.why import why as explained
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar
 
+from hybridsim.foundation.version import __version__
+
 
 @dataclass(frozen=True)
 class Document:
@@ -22,6 +24,11 @@ class Document:
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON, with all that is within it."""
         return {name: in_json(getattr(self, name)) for name in _keys(type(self))}
+
+
+def headed(schema: str) -> dict[str, Any]:
+    """Return how each document of a command begins."""
+    return {"schema": schema, "tool": {"version": __version__}}
 
 
 def _keys(kind: type) -> list[str]:

@@ -38,7 +38,6 @@ def value_of(index: Ints) -> Ints:
 
 
 VALUES = value_of(np.arange(BINS, dtype=np.int64))
-LAST_NS = int(VALUES[-1])  # stands for everything from 17 s up
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hybridsim.foundation.errors import UsageError
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame as DataFrame
+else:
+    DataFrame = Any  # pandas is imported when a frame is made
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -170,6 +170,14 @@ class Ids:
         return ids
 
 
+def distinct_pages(parts: Iterable[Part]) -> int:
+    """Return the number of distinct pages that are accessed."""
+    ids = Ids()
+    for part in parts:
+        ids.of(part.numbers)
+    return ids.count
+
+
 @loop
 def identify(index, numbers, ids):
     """Look up or assign the ids of page numbers."""

@@ -133,9 +133,13 @@ class Scenario:
         disks = f"{self.backing.members} x {self.backing.drive.name}, {self.backing.kind}"
         if self.cache.kind == "none":
             return disks, "none"
-        ssds = self.cache.drive.name
-        ssds = ssds if self.cache.members == 1 else f"{self.cache.members} x {ssds}"
-        return disks, f"{self.cache.kind} {self.cache.words}, {self.cache.size} on {ssds}"
+        return disks, f"{self.cache.kind} {self.cache.words}, {self.cache.size} on {self.ssds}"
+
+    @property
+    def ssds(self) -> str:
+        """The drives of the cache in words."""
+        name, members = self.cache.drive.name, self.cache.members
+        return str(name) if members == 1 else f"{members} x {name}"
 
     def __repr__(self) -> str:
         disks, cache = self.words

@@ -9,9 +9,9 @@ that could be bought instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridsim.answers.advice.alternatives import (
     GB,
@@ -27,10 +27,10 @@ from hybridsim.answers.forecast import YES
 from hybridsim.answers.judge import Both, Side, Stretch
 from hybridsim.answers.outcome import SECOND, Outcome
 from hybridsim.answers.result import Result
+from hybridsim.foundation.documents import headed
 from hybridsim.foundation.errors import ScenarioError
-from hybridsim.foundation.in_notebooks import frame_of, table_html
+from hybridsim.foundation.in_notebooks import DataFrame, frame_of, table_html
 from hybridsim.foundation.units import human_size
-from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import latency
 from hybridsim.scenario import Scenario
 from hybridsim.studies.candidates import (
@@ -41,16 +41,14 @@ from hybridsim.studies.candidates import (
     candidates,
     row,
     variants,
+    warned,
 )
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
-from hybridsim.studies.replay import Several
+from hybridsim.studies.replay import Several, Status
 from hybridsim.studies.runs import Report
-from hybridsim.studies.size import Status, possible, sizes_of
+from hybridsim.studies.size import possible, sizes_of
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 SCHEMA = "hybridsim.advice/2"
 TARGET = 0.9  # of what the curve falls by in all
@@ -190,8 +188,7 @@ class Advice:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         return {
-            "schema": SCHEMA,
-            "tool": {"version": __version__},
+            **headed(SCHEMA),
             "inputs": {"trace": self.trace, "scenario": self.scenario},
             "mode": self.mode,
             "goal": self.pick.judgement.goal,
@@ -248,7 +245,7 @@ def advise(
     names = chosen(compare)
     every, notes = candidates(scenario)
     prices = pricing(scenario)
-    several = Several(trace, every[0].scenario, report, goal)
+    several = Several(trace, every[0].scenario, report, goal, status)
     summary = several.summary
     status("the application's own time, its processes and its hot spot")
     activity = Activity()
@@ -258,7 +255,7 @@ def advise(
     hot = hot_spot(trace, summary.requests, summary.reads, page_bytes)
     status("the miss-ratio curve")
     curve = miss_ratio_curve(trace, "lru", None, page_bytes)
-    rows, left_out = searched(several, every, curve, prices, status)
+    rows, left_out = searched(several, every, curve, prices)
     is_per_cost = scenario.price is not None
     pick = picked(rows, is_per_cost)
     others = sorted(
@@ -272,18 +269,17 @@ def advise(
     options = alternatives(
         site, names, data_bytes, pick.size_bytes, prices.price, summary.max_end_bytes
     )
-    compared = _compared(several, options, pick.result, status)
+    compared = _compared(several, options, pick.result)
     about = pick.result
-    warned = [f"{each.text} ({each.fix})" if each.fix else each.text for each in about.warnings]
     return Advice(
         dict(about.trace), dict(about.scenario), several.mode, activity, hot, curve, rows,
         compared, data_bytes, prices, is_per_cost, scenario.replay.depth,
-        [*notes, *left_out, *warned],
+        [*notes, *left_out, *warned(about)],
     )  # fmt: skip
 
 
 def searched(
-    several: Several, every: Sequence[Candidate], curve: Curve, prices: Pricing, status: Status
+    several: Several, every: Sequence[Candidate], curve: Curve, prices: Pricing
 ) -> tuple[list[Row], list[str]]:
     """Replay all candidates at one size and the best at others; return notes on those left out."""
     wanted, summary = sizes_to_try(curve), several.summary
@@ -306,57 +302,43 @@ def searched(
             refused = error
     if not coarse:
         raise refused
-    status(f"replays of {len(coarse)} kinds of cache, and without one")
-    rows = _rows(several, coarse, prices)
+    rows = _rows(several, coarse, prices, f"{len(coarse)} kinds of cache, and without one")
     if not fixed:
         best = sorted((r for r in rows if may_be_chosen(r, rows)), key=lambda each: -each.sure)
         more: list[tuple[Candidate, int]] = []
         for one in best[:REFINED]:
             sizes = {fitting(one.candidate, other, curve) for other in wanted}
             more += [(one.candidate, size) for size in sorted(sizes - {one.size_bytes})]
-        if more:
-            words = ", ".join(f"{each.name} of {human_size(size)}" for each, size in more)
-            status(f"replays of {words}")
-            rows += _rows(several, more, prices)
-    return rows + _with_settings(several, rows, prices, status), notes
-
-
-def _with_settings(
-    several: Several, rows: Sequence[Row], prices: Pricing, status: Status
-) -> list[Row]:
-    """Replay the best machine with other settings, those that its size allows."""
-    best = picked(rows, False)
-    machines = []
-    for each in variants(best.candidate):
-        try:
-            each.sized(best.size_bytes)
-        except ScenarioError:
-            continue
-        machines.append((each, best.size_bytes))
-    if not machines:
-        return []
-    status(f"replays of {', '.join(each.label for each, _ in machines)}")
-    return _rows(several, machines, prices)
+        words = ", ".join(f"{each.name} of {human_size(size)}" for each, size in more)
+        rows += _rows(several, more, prices, words)
+    top = picked(rows, False)
+    others = [
+        (each, top.size_bytes)
+        for each in variants(top.candidate)
+        if not each.refused(top.size_bytes)
+    ]
+    words = ", ".join(each.label for each, _ in others)
+    return rows + _rows(several, others, prices, words), notes
 
 
 def _rows(
-    several: Several, machines: Sequence[tuple[Candidate, int]], prices: Pricing
+    several: Several, machines: Sequence[tuple[Candidate, int]], prices: Pricing, words: str
 ) -> list[Row]:
+    if machines:
+        several.status(f"replays of {words}")
     results = several.results([each.sized(size) for each, size in machines])
     return [row(each, size, result, prices) for (each, size), result in zip(machines, results)]
 
 
 def sizes_to_try(curve: Curve) -> list[int]:
     """Return the bytes of cached data to try: TARGET of the fall, the knee, and all pages."""
-    top, bottom = curve.miss_ratio[0], curve.miss_ratio[-1]
-    target = int((curve.miss_ratio <= top - TARGET * (top - bottom)).argmax())
-    places = dict.fromkeys((target, curve.knee, len(curve.pages) - 1))
-    return [int(curve.pages[each]) * curve.page_bytes for each in places]
+    others = (int(curve.pages[each]) * curve.page_bytes for each in (curve.knee, -1))
+    return list(dict.fromkeys((curve.fallen(TARGET), *others)))
 
 
 def fitting(candidate: Candidate, held_bytes: int, curve: Curve) -> int:
     """Return the smallest possible size that holds `held_bytes`, or the largest possible size."""
-    grid = possible(candidate.scenario, sizes_of(curve, candidate.times))[0]
+    grid = possible(candidate, sizes_of(curve, candidate.times))[0]
     needed = candidate.times * held_bytes
     return next((each for each in grid if each >= needed), grid[-1])
 
@@ -449,35 +431,28 @@ def _more(here: int, there: int) -> float:
     return here / there if there else float("inf") if here else 1.0
 
 
-def _compared(
-    several: Several, options: Sequence[Alternative], pick: Result, status: Callable[[str], None]
-) -> list[Compared]:
+def _compared(several: Several, options: Sequence[Alternative], pick: Result) -> list[Compared]:
     """Replay the alternatives in the mode of all replays, and in closed loop for the maximum IOPS.
 
     The disks alone and the recommended machine are not run again if the search has their results.
     """
-    known = {
-        "hybrid": (pick.scenario["toml"], pick.cached),
-        "disks": (several.scenario.backing, pick.plain),
-    }
     outcomes: dict[str, Outcome] = {}
     for one in options:
-        same, outcome = known.get(one.name, (None, None))
-        mine = one.scenario.to_toml() if one.name == "hybrid" else one.scenario.backing
-        if outcome is not None and mine == same:
-            outcomes[one.name] = outcome
-    missing = [one for one in options if one.name not in outcomes]
-    if missing:
-        status(f"replays of {', '.join(one.name for one in missing)}")
-        machines = [(one.scenario, one.has_cache) for one in missing]
-        ran = several.outcomes(machines, several.mode)
-        outcomes |= {one.name: each for one, each in zip(missing, ran)}
-    if len(options) == 1:
-        most: list[float | None] = [None]
-    else:
-        status(f"the most IOPS of {', '.join(one.name for one in options)}")
-        machines = [(one.scenario, one.has_cache) for one in options]
-        most = [_iops(each) for each in several.outcomes(machines, "closed")]
+        if one.name == "disks" and one.scenario.backing == several.scenario.backing:
+            outcomes[one.name] = pick.plain
+        elif one.name == "hybrid" and one.scenario.to_toml() == pick.scenario["toml"]:
+            outcomes[one.name] = pick.cached
+
+    def ran(some: Sequence[Alternative], mode: str, words: str) -> list[Outcome]:
+        several.status(f"{words} {', '.join(one.name for one in some)}")
+        return several.outcomes([(one.scenario, one.has_cache) for one in some], mode)
+
+    if missing := [one for one in options if one.name not in outcomes]:
+        found = ran(missing, several.mode, "replays of")
+        outcomes |= {one.name: each for one, each in zip(missing, found)}
+    most: list[float | None] = [None]
+    if len(options) > 1:
+        most = [_iops(each) for each in ran(options, "closed", "the most IOPS of")]
     return [
         Compared.of(one, outcomes[one.name], several.summary, iops)
         for one, iops in zip(options, most)

@@ -15,14 +15,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridsim.answers.advice.alternatives import pricing
 from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.result import plain
+from hybridsim.foundation.documents import headed
 from hybridsim.foundation.errors import UsageError
-from hybridsim.foundation.in_notebooks import frame_of
-from hybridsim.foundation.version import __version__
+from hybridsim.foundation.in_notebooks import DataFrame, frame_of
 from hybridsim.scenario import Price, Scenario
 from hybridsim.studies.advise import AS_GOOD, Advice, advise
 from hybridsim.studies.candidates import effort_of
@@ -32,9 +32,6 @@ from hybridsim.studies.sweep.running import Report, Running, silent
 from hybridsim.studies.sweep.store import FOLDER, Store
 from hybridsim.studies.sweep.sweep import check_crew, crew, in_order
 from hybridsim.traces.formats.column_reader import ALL
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 SCHEMA = "hybridsim.fleet/1"
 BUSY_AT_MOST = 0.7  # of the time: drives that caches share
@@ -216,8 +213,7 @@ class FleetAdvice:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         return {
-            "schema": SCHEMA,
-            "tool": {"version": __version__},
+            **headed(SCHEMA),
             "inputs": {"scenario": self.scenario},
             "goal": self.goal,
             "answers": {
@@ -363,9 +359,8 @@ def concluded(
     ordered = sorted(members, key=lambda each: ((YES, UNSURE, NO).index(each.answer),
                                                 bool(each.why), -saved_ns(each)))  # fmt: skip
     drive = scenario.cache.drive
-    backing = scenario.backing
     site = {
-        "summary": f"{backing.members} x {backing.drive.name}, {backing.kind}",
+        "summary": scenario.words[0],
         "file": scenario.origin.name or None,
         "options": scenario.options,
         "toml": scenario.to_toml(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Protocol
 
 import numpy as np
@@ -44,9 +45,7 @@ class Sent:
         for start in range(0, self.rows.rows, self.at_once):
             yield self.rows.between(start, start + self.at_once)
 
-    def from_first(self) -> Iterator[Requests]:
-        """Yield the requests in chunks."""
-        return self.chunks()
+    from_first = chunks
 
 
 def batches(
@@ -61,15 +60,11 @@ def batches(
     """
     waits = Waits() if with_waits else None
     first = 0
-    held: Requests | None = None
-    for chunk in trace.from_first():
+    for chunk, following in pairwise(chain(trace.from_first(), [None])):
+        assert chunk is not None
         watch(chunk)
-        if held is not None:
-            yield batch_of(held, speed, waits, first, False, trace.name)
-            first += held.rows
-        held = chunk
-    if held is not None:
-        yield batch_of(held, speed, waits, first, True, trace.name)
+        yield batch_of(chunk, speed, waits, first, following is None, trace.name)
+        first += chunk.rows
 
 
 def batch_of(

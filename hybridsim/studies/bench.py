@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridsim.answers.outcome import SECOND
+from hybridsim.foundation.documents import headed
 from hybridsim.foundation.errors import ScenarioError, UsageError
-from hybridsim.foundation.in_notebooks import frame_of
+from hybridsim.foundation.in_notebooks import DataFrame, frame_of
 from hybridsim.foundation.units import format_size, human_size
-from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import percent
 from hybridsim.scenario import Scenario
 from hybridsim.studies.fio import Progress, fio
@@ -25,9 +25,6 @@ from hybridsim.studies.sweep.seeds import LEVEL, estimate
 from hybridsim.workloads.fio.jobfile import Written, read
 from hybridsim.workloads.fio.pattern import READ, WRITE
 from hybridsim.workloads.fio.results import JobResult
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 SCHEMA = "hybridsim.bench/1"
 DRIFT = 0.05  # relative difference of two equal measurements that is still steady
@@ -88,7 +85,9 @@ class Point:
     @classmethod
     def of(cls, state: str, parameter: Parameter, depth: int, pair: Sequence[JobResult]) -> Point:
         """Return the point of two measurements: the figures are those of the second."""
-        before, now = (_rate(each, parameter) for each in pair)
+        before, now = (
+            each.directions[parameter.direction].count * SECOND / each.span_ns for each in pair
+        )
         measured = pair[1].directions[parameter.direction]
         drift = now / before - 1 if before else 0.0
         allowed = max(DRIFT, STANDARD_ERRORS * _doubt(pair, parameter))
@@ -118,6 +117,11 @@ class Setting:
     warm_up: int  # requests
     randseed: int | None = None  # of random requests; None: 0
 
+    @property
+    def wanted(self) -> list[tuple[Parameter, int]]:
+        """The parameters and depths to measure, in order."""
+        return [(one, depth) for one in PARAMETERS for depth in self.depths]
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -131,10 +135,8 @@ class Bench:
 
     def at(self, state: str, parameter: str, depth: int) -> Point | None:
         """Return a point, or None if it was not measured."""
-        wanted = (state, parameter, depth)
-        return next(
-            (one for one in self.points if (one.state, one.parameter, one.depth) == wanted), None
-        )
+        found = (one for one in self.points if (one.state, one.parameter) == (state, parameter))
+        return next((one for one in found if one.depth == depth), None)
 
     def gain(self, parameter: str, depth: int) -> float | None:
         """How many times sooner the same requests are done with the warm cache; None if unknown."""
@@ -172,8 +174,7 @@ class Bench:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         return {
-            "schema": SCHEMA,
-            "tool": {"version": __version__},
+            **headed(SCHEMA),
             "machine": self.machine,
             "scenario": self.scenario,
             "setting": vars(self.setting),
@@ -233,17 +234,16 @@ def bench(
     if 0 < cache_bytes < hot_bytes:
         notes.append(f"the hot spot ({human_size(hot_bytes)}) is larger than the cache "
                      f"({human_size(cache_bytes)}): the cache cannot hold all of it")  # fmt: skip
-    points: list[Point] = []
     status("the array without its cache")
-    words, result = _row(scenario, setting, "without", progress)
-    points += result
+    words, points = _measured(scenario, setting, "without", setting.wanted, progress)
     if has_cache:
-        for parameter in PARAMETERS:
-            status(f"an empty cache: {parameter.name}")
-            points += _cold(scenario, setting, parameter, progress)
+        for parameter, depth in setting.wanted:
+            if depth == setting.depths[0]:
+                status(f"an empty cache: {parameter.name}")
+            points += _measured(scenario, setting, "cold", [(parameter, depth)], progress)[1]
         status(f"the cache is warmed with {setting.warm_up:,} reads, then measured")
-        words, result = _row(scenario, setting, "warm", progress)
-        points += result
+        words, warm = _measured(scenario, setting, "warm", setting.wanted, progress)
+        points += warm
     about = {"file": scenario.origin.name or None, "toml": scenario.to_toml()}
     return Bench(words, about, setting, points, notes)
 
@@ -266,52 +266,27 @@ def _check(scenario: Scenario, hot_bytes: int, block_bytes: int, sequential_byte
         )
 
 
-def _row(
-    scenario: Scenario, setting: Setting, state: str, progress: Progress
+def _measured(
+    scenario: Scenario,
+    setting: Setting,
+    state: str,
+    chosen: Sequence[tuple[Parameter, int]],
+    progress: Progress,
 ) -> tuple[str, list[Point]]:
-    """Measure all parameters at all depths in sequence on one machine."""
-    wanted = wanted_of(setting)
-    twice = [each for each in wanted for _ in range(2)]
-    before = 1 if state == "warm" else 0  # the warm-up
-    jobs = [
-        job(scenario, setting, *each, turn, before + turn + 1) for turn, each in enumerate(twice)
-    ]
-    if state == "warm":
-        jobs.insert(0, warm_up(setting))
-    result = fio(written(jobs), scenario, progress=progress, cached=state == "warm")
-    measured = result.of_jobs[len(jobs) - len(twice) :]
+    """Measure parameters at depths in sequence on one machine; return also its name."""
+    jobs = [warm_up(setting)] if state == "warm" else []
+    for one in chosen:
+        first = 2 * setting.wanted.index(one)  # the same requests as on the other machines
+        for turn in (first, first + 1):
+            jobs.append(job(scenario, setting, *one, turn, len(jobs) + 1))
+    result = fio(written(jobs), scenario, progress=progress, cached=state != "without")
+    measured = result.of_jobs[-2 * len(chosen) :]
     pairs = zip(measured[::2], measured[1::2])
-    return result.machine, [Point.of(state, *one, pair) for one, pair in zip(wanted, pairs)]
-
-
-def wanted_of(setting: Setting) -> list[tuple[Parameter, int]]:
-    """Return the parameters and depths to measure, in order."""
-    return [(one, depth) for one in PARAMETERS for depth in setting.depths]
-
-
-def _cold(
-    scenario: Scenario, setting: Setting, parameter: Parameter, progress: Progress
-) -> list[Point]:
-    """Measure a parameter at all depths, each on a machine with an empty cache."""
-    points = []
-    wanted = wanted_of(setting)
-    for depth in setting.depths:
-        first = 2 * wanted.index((parameter, depth))  # the same requests as on the other machines
-        jobs = [
-            job(scenario, setting, parameter, depth, first + turn, turn + 1) for turn in range(2)
-        ]
-        result = fio(written(jobs), scenario, progress=progress)
-        points.append(Point.of("cold", parameter, depth, result.of_jobs))
-    return points
+    return result.machine, [Point.of(state, *one, pair) for one, pair in zip(chosen, pairs)]
 
 
 def job(
-    scenario: Scenario,
-    setting: Setting,
-    parameter: Parameter,
-    depth: int,
-    turn: int,
-    thread: int,
+    scenario: Scenario, setting: Setting, parameter: Parameter, depth: int, turn: int, thread: int
 ) -> list[str]:
     """Return the options of fio that measure a parameter once.
 
@@ -320,16 +295,14 @@ def job(
     in its run, from 1, by which fio multiplies the seed.
     """
     size, number = setting.block_bytes, setting.requests
-    held = scenario.backing.held_bytes
+    begin, end = setting.hot_bytes, scenario.backing.held_bytes
     if parameter.is_hot:
-        begin, end = 0, setting.hot_bytes
+        begin, end = 0, begin
     elif parameter.is_sequential:
         size, number = setting.sequential_bytes, number // SEQUENTIAL_SHARE
-        begin, end = -(-setting.hot_bytes // size) * size, held
+        begin = -(-begin // size) * size
         turns = max((end - begin) // (number * size), 1)
         begin += turn % turns * number * size
-    else:
-        begin, end = setting.hot_bytes, held
     span = (end - begin) // size * size
     return [
         *_options(parameter.rw, size, begin, span, depth, number, f"{RUN_S}s"),
@@ -339,9 +312,8 @@ def job(
 
 def warm_up(setting: Setting) -> list[str]:
     """Return the options of fio that read the hot spot into the cache."""
-    number = setting.warm_up
-    size, hot_bytes = setting.block_bytes, setting.hot_bytes
-    options = _options("randread", size, 0, hot_bytes, WARM_UP_DEPTH, number, "30d")
+    size, span = setting.block_bytes, setting.hot_bytes
+    options = _options("randread", size, 0, span, WARM_UP_DEPTH, setting.warm_up, "30d")
     return options if setting.randseed is None else [*options, f"--randseed={setting.randseed}"]
 
 
@@ -370,11 +342,6 @@ def written(jobs: Sequence[Sequence[str]]) -> Written:
     """Return jobs as a command line of fio."""
     words = [word for number, each in enumerate(jobs) for word in (f"--name=job{number}", *each)]
     return read(words)
-
-
-def _rate(result: JobResult, parameter: Parameter) -> float:
-    """Return the requests per second."""
-    return result.directions[parameter.direction].count * SECOND / result.span_ns
 
 
 def _doubt(pair: Sequence[JobResult], parameter: Parameter) -> float:

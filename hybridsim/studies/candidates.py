@@ -116,6 +116,14 @@ class Candidate:
         """Return the scenario with a cache of this size."""
         return self.scenario.with_options(cache_size=format_size(size_bytes))
 
+    def refused(self, size_bytes: int) -> str:
+        """Return why the cache cannot have this size; empty if it can."""
+        try:
+            self.sized(size_bytes)
+        except ScenarioError as error:
+            return str(error).removeprefix("--cache-size: ")
+        return ""
+
 
 def variants(candidate: Candidate) -> list[Candidate]:
     """Return a candidate with other SETTINGS; keys that the user specifies stay."""
@@ -265,6 +273,7 @@ class Row:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         judgement, warm_up = self.judgement, self.result.warm_up
+        dirty = self.result.both.cached.counters.column("dirty_bytes")
         return {
             "kind": self.candidate.kind,
             "mode": self.candidate.mode,
@@ -304,7 +313,7 @@ class Row:
             "why_not_steady": warm_up.why,
             "keeps_up": self.keeps_up,
             "ssd_busy": self.result.phases["whole"].ssd_utilisation,
-            "dirty_bytes": dirty_at_end(self.result),
+            "dirty_bytes": int(dirty[-1]) if len(dirty) else 0,
             "dirty": self.result.dirty and self.result.dirty.to_dict(),
             "metadata_ram": self.result.metadata_ram,
             "drive_writes_per_day": self.worn and self.worn.drive_writes_per_day,
@@ -345,7 +354,6 @@ def alike(rows: Sequence[Row]) -> list[Row]:
     return [replace(each, warm=from_request(each.result, first)) for each in rows]
 
 
-def dirty_at_end(result: Result) -> int:
-    """Return the dirty bytes at the end of the run."""
-    levels = result.both.cached.counters.column("dirty_bytes")
-    return int(levels[-1]) if len(levels) else 0
+def warned(result: Result) -> list[str]:
+    """Return the warnings of a replay as notes."""
+    return [f"{each.text} ({each.fix})" if each.fix else each.text for each in result.warnings]

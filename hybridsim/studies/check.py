@@ -24,6 +24,7 @@ from hybridsim.answers.check.promise import Promise
 from hybridsim.answers.setup import KINDS, Site, placeholders
 from hybridsim.answers.setup.plan import differing
 from hybridsim.foundation.codes import Op
+from hybridsim.foundation.documents import headed
 from hybridsim.foundation.errors import (
     HybridsimError,
     MeasurementError,
@@ -32,8 +33,7 @@ from hybridsim.foundation.errors import (
 )
 from hybridsim.foundation.printable import printable, shell_line
 from hybridsim.foundation.reading import whole_text
-from hybridsim.foundation.version import __version__
-from hybridsim.requests.rows import UNKNOWN, Requests
+from hybridsim.requests.rows import UNKNOWN
 from hybridsim.scenario import Scenario
 from hybridsim.studies.replay import read_once, replay
 from hybridsim.studies.runs import Report
@@ -66,8 +66,7 @@ class Check:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
         return {
-            "schema": SCHEMA,
-            "tool": {"version": __version__},
+            **headed(SCHEMA),
             "inputs": {
                 "promise": self.promise_file,
                 "trace": self.promise.trace,
@@ -221,28 +220,24 @@ def _captured(
     document = json.loads(result.to_json())
     total = {op: [0, 0] for op in (Op.READ, Op.WRITE)}
     for chunk in capture.chunks():
-        _add_latencies(total, chunk)
-    means = {op: ns / number if number else None for op, (ns, number) in total.items()}
-    more = replace(
-        seen,
-        footprint_bytes=summary.footprint_bytes,
-        bytes_read=summary.bytes_read if seen.bytes_read is None else seen.bytes_read,
-        bytes_written=summary.bytes_written if seen.bytes_written is None else seen.bytes_written,
-        read_mean_ns=means[Op.READ] if seen.read_mean_ns is None else seen.read_mean_ns,
-        write_mean_ns=means[Op.WRITE] if seen.write_mean_ns is None else seen.write_mean_ns,
-    )
+        for op, sums in total.items():
+            chosen = (chunk.op == op) & (chunk.complete_ns != UNKNOWN)
+            sums[0] += int(np.sum(chunk.complete_ns[chosen] - chunk.arrival_ns[chosen]))
+            sums[1] += int(chosen.sum())
+    read_ns, write_ns = (ns / number if number else None for ns, number in total.values())
+    shown = {
+        "bytes_read": summary.bytes_read,
+        "bytes_written": summary.bytes_written,
+        "read_mean_ns": read_ns,
+        "write_mean_ns": write_ns,
+    }
+    found: dict[str, Any] = {
+        name: value for name, value in shown.items() if getattr(seen, name) is None
+    }
     if seen.reads is None:
-        more = replace(
-            more, reads=summary.reads, writes=summary.writes, duration_ns=summary.span_ns
-        )
+        found |= {"reads": summary.reads, "writes": summary.writes, "duration_ns": summary.span_ns}
+    more = replace(seen, footprint_bytes=summary.footprint_bytes, **found)
     return Promise.of_result(document, page_bytes), more
-
-
-def _add_latencies(total: dict[Op, list[int]], chunk: Requests) -> None:
-    for op, sums in total.items():
-        chosen = (chunk.op == op) & (chunk.complete_ns != UNKNOWN)
-        sums[0] += int(np.sum(chunk.complete_ns[chosen] - chunk.arrival_ns[chosen]))
-        sums[1] += int(chosen.sum())
 
 
 # A running cache.

@@ -18,7 +18,7 @@ from hybridsim.scenario import DISKS, Scenario, identity
 
 if TYPE_CHECKING:
     from hybridsim.answers.metrics import Collector
-    from hybridsim.studies.machine_run import Pump
+    from hybridsim.studies.runs import Pump
 
 KEPT_MAX = 4
 
@@ -53,9 +53,11 @@ class Alone:
     def __init__(self) -> None:
         self._known: OrderedDict[str, Ran] = OrderedDict()
 
-    def which(self, scenario: Scenario, mode: str, volume_bytes: int) -> str:
+    @staticmethod
+    def which(scenario: Scenario, mode: str, volume_bytes: int) -> str:
         """Return the identity of a scenario's disks: all that determines their results."""
-        return disks(scenario, mode, volume_bytes)
+        cache = f"{scenario.cache.kind} {scenario.cache.page_bytes}"  # how requests are counted
+        return f"{mode} {volume_bytes} {cache} {identity(scenario, DISKS)}"
 
     def get(self, which: str) -> Ran | None:
         """Return the results of these disks; None if there are none."""
@@ -85,7 +87,8 @@ class SharedAlone(Alone):
         super().__init__()
         self._folder = Path(folder)
 
-    def which(self, scenario: Scenario, mode: str, volume_bytes: int) -> str:
+    @staticmethod
+    def which(scenario: Scenario, mode: str, volume_bytes: int) -> str:
         """Return the identity of a scenario's disks, whatever the cache in front of them."""
         return f"{mode} {volume_bytes} {identity(scenario, DISKS)}"
 
@@ -109,9 +112,3 @@ class SharedAlone(Alone):
 
     def _file(self, which: str) -> Path:
         return self._folder / hashlib.sha256(which.encode()).hexdigest()[:32]
-
-
-def disks(scenario: Scenario, mode: str, volume_bytes: int) -> str:
-    """Return the identity of a scenario's disks: all that determines their results."""
-    cache = f"{scenario.cache.kind} {scenario.cache.page_bytes}"  # how requests are counted
-    return f"{mode} {volume_bytes} {cache} {identity(scenario, DISKS)}"

@@ -19,7 +19,7 @@ from hybridsim.requests.inflight import Facts
 from hybridsim.requests.jobs import ASKING_FIRST, START_NS, Jobs
 from hybridsim.requests.source import NEVER
 from hybridsim.scenario import Scenario, building
-from hybridsim.studies.machine_run import Sampler
+from hybridsim.studies.runs import Sampler
 from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio.conditions import Monitor
 from hybridsim.workloads.fio.job import SECOND, SIMULATED, Job, RealRun, again
@@ -106,10 +106,9 @@ def fio(
     monitor = Monitor(jobs, loops_of_jobs, real.lead_ns)
     for of_job, checked in zip(results.of_jobs, monitor.of_jobs):
         of_job.checked = [checked]
-    backing = scenario.backing
-    words = f"{backing.members} x {backing.drive.name}, {backing.kind}; cache: "
     cache_bytes = pages * scenario.cache.page_bytes
-    words += f"{human_size(cache_bytes)}, {scenario.cache.words}" if pages else "none"
+    cache = f"{human_size(cache_bytes)}, {scenario.cache.words}" if pages else "none"
+    words = f"{scenario.words[0]}; cache: {cache}"
 
     def result(time_ns: int) -> FioResult:
         results.end()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +48,7 @@ from hybridsim.engine.residency import (
 )
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints
 from hybridsim.foundation.errors import TraceError, UsageError
-from hybridsim.foundation.in_notebooks import frame_of, table_html
+from hybridsim.foundation.in_notebooks import DataFrame, frame_of, table_html
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import format_size, human_size, parse_percent, parse_size
 from hybridsim.foundation.wording import counted, percent
@@ -59,13 +59,11 @@ from hybridsim.requests.pages import (
     PageReads,
     Part,
     accesses,
+    distinct_pages,
     next_uses,
     requests_in,
     split,
 )
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 NO_TIMES = (
     "the trace has no times: specify the write budget as a share of the page accesses, such as '5%'"
@@ -77,9 +75,6 @@ PARAMETERS = (  # of all policies in the registry
     "touches", "probability_per_million", "seed", "request_max_bytes", "write_price_per_thousand",
 )  # fmt: skip
 Policy = str | Any  # a name in the registry, or a class with the interface of those there
-
-
-RAM_PAGE = "4KiB"  # of the page cache
 
 
 @dataclass(frozen=True)
@@ -106,6 +101,11 @@ class Hits:
     skipped_requests: int = 0  # first requests, which are not counted
     rate: float = 1.0  # share of the pages simulated; below 1 all counts are estimates
     page_hit_error: float = 0.0  # of the page hit ratio (95 %)
+
+    @property
+    def words(self) -> str:
+        """Its policies and its size."""
+        return f"{self.admission}, {self.replacement}, {human_size(self.pages * self.page_bytes)}"
 
     @property
     def page_misses(self) -> int:
@@ -161,16 +161,13 @@ class HitsList(list[Hits]):
         if len(self) != 1:
             return f"<HitsList of {len(self)} caches>"
         [one] = self
-        words = f"{one.admission}, {one.replacement}, {human_size(one.pages * one.page_bytes)}"
-        return f"<HitsList of 1 cache: {words}, {percent(one.page_hit_ratio)} of accesses hit>"
+        return f"<HitsList of 1 cache: {one.words}, {percent(one.page_hit_ratio)} of accesses hit>"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (f"{each.admission}, {each.replacement}, {human_size(each.pages * each.page_bytes)}",
-             f"{percent(each.page_hit_ratio)} of page accesses hit")
-            for each in self
-        ]  # fmt: skip
-        return table_html("Hits", rows)
+        return table_html(
+            "Hits",
+            [(one.words, f"{percent(one.page_hit_ratio)} of page accesses hit") for one in self],
+        )
 
 
 def hits(
@@ -204,31 +201,32 @@ def hits(
     page_bytes = size_bytes(page)
     if page_bytes < 1:
         raise UsageError("the size of a page must be at least one byte")
+    specified, admissions, replacements = map(several, (cache_size, admission, replacement))
     if getattr(trace, "sample", None) is not None:
         from hybridsim.studies.page_sampling import hits_of_sample
 
         refused = {"sequential_cutoff": sequential_cutoff, "write_budget": write_budget,
                    "skip": skip}  # fmt: skip
         return hits_of_sample(
-            trace, several(cache_size), several(replacement), several(admission), page_bytes,
-            refused, parameters,
-        )  # fmt: skip
+            trace, specified, replacements, admissions, page_bytes, refused, parameters
+        )
     try:
         budget = parse_write_budget(write_budget, page_bytes) if write_budget is not None else None
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if any("%" in str(size) for size in (skip, *several(cache_size))):
+    if any("%" in str(size) for size in (skip, *specified)):
         trace = readable_twice(trace)
-    check(parameters, admission, replacement)
-    sizes = cache_pages(trace, several(cache_size), page_bytes)
-    wanted = list(product(several(admission), several(replacement), sizes))
+    check(parameters, admissions, replacements)
+    sizes = cache_pages(trace, specified, page_bytes)
     cutoff = size_bytes(sequential_cutoff)
-    if budget and (offline := OFFLINE.keys() & set(several(replacement))):
+    if budget and (offline := OFFLINE.keys() & set(replacements)):
         raise UsageError(
             f"{', '.join(offline)} is an upper bound for all policies and supports no write budget"
         )
+    parameters["write_budget"] = budget
     caches = [
-        Cache(*each, page_bytes, cutoff, parameters | {"write_budget": budget}) for each in wanted
+        Cache(*each, page_bytes, cutoff, parameters)
+        for each in product(admissions, replacements, sizes)
     ]
     skipped = _skipped(trace, skip, page_bytes)
     feed = Feed(caches, skipped)
@@ -253,7 +251,7 @@ def more_ram(trace: Chunked | Iterable[Any], sizes: Sequence[str | int]) -> list
     in between, a page cache of R + X bytes in LRU order still holds the page.  So the read hits of
     an LRU cache of X bytes on the trace are a lower bound.
     """
-    return hits(trace, list(sizes), "lru", "always", RAM_PAGE)
+    return hits(trace, list(sizes), "lru", "always", "4KiB")
 
 
 def _skipped(trace: Any, specified: str | int, page_bytes: int) -> int:
@@ -280,12 +278,8 @@ def cache_pages(
     trace: Chunked | Iterable[Any], sizes: Sequence[str | int], page_bytes: int
 ) -> list[int]:
     """Return sizes in pages; shares need a pass over the trace to count its distinct pages."""
-    distinct = 0
-    if any("%" in str(size) for size in sizes):
-        ids = Ids()
-        for part in accesses(trace, page_bytes):
-            ids.of(part.numbers)
-        distinct = ids.count
+    has_share = any("%" in str(size) for size in sizes)
+    distinct = distinct_pages(accesses(trace, page_bytes)) if has_share else 0
     return [pages_of(size, distinct, page_bytes) for size in sizes]
 
 
@@ -330,23 +324,13 @@ def several(one_or_more: Any) -> list[Any]:
     return [one_or_more]
 
 
-def admission_policy(policy: Policy) -> tuple[str, Any]:
-    """Return the name and the class of an admission policy; raise UsageError if unknown."""
-    return _policy(policy, "admission", ADMISSION)
-
-
-def replacement_policy(policy: Policy) -> tuple[str, Any]:
-    """Return the name and the class of a replacement policy; raise UsageError if unknown."""
-    return _policy(policy, "replacement", REPLACEMENTS)
-
-
 def check(parameters: Mapping[str, Any], admission: Any, replacement: Any) -> None:
     """Raise UsageError for an unknown policy; there may be several of each role.
 
     Also for a parameter that neither these policies nor any policy in the registry accept.
     """
-    classes = [admission_policy(each)[1] for each in several(admission)]
-    classes += [replacement_policy(each)[1] for each in several(replacement)]
+    classes = [policy_of("admission", each)[1] for each in several(admission)]
+    classes += [policy_of("replacement", each)[1] for each in several(replacement)]
     known = list(PARAMETERS)
     for cls in classes:
         known += [each for each in inspect.signature(cls.new).parameters if each not in known]
@@ -354,7 +338,9 @@ def check(parameters: Mapping[str, Any], admission: Any, replacement: Any) -> No
         raise UsageError(f"no policy has a parameter {name!r}: {hint(name, known)}")
 
 
-def _policy(policy: Policy, role: str, known: Mapping[str, Any]) -> tuple[str, Any]:
+def policy_of(role: str, policy: Policy) -> tuple[str, Any]:
+    """Return the name and the class of a policy of this role; raise UsageError if unknown."""
+    known = ADMISSION if role == "admission" else REPLACEMENTS
     if isinstance(policy, type):
         return policy.__name__, policy
     if not isinstance(policy, str):
@@ -380,8 +366,8 @@ class Cache:
         parameters: dict[str, Any] | None = None,
     ) -> None:
         """Create an empty cache of `pages` pages."""
-        self.admission, admits = admission_policy(admission)
-        self.replacement, replaces = replacement_policy(replacement)
+        self.admission, admits = policy_of("admission", admission)
+        self.replacement, replaces = policy_of("replacement", replacement)
         self.is_offline = self.replacement in OFFLINE
         ids = Ids().capacity
         specified = (parameters or {}) | {"page_bytes": page_bytes}

@@ -12,7 +12,7 @@ import numpy as np
 from hybridsim.engine.stack import Stack, count_depths, in_order_of_use, weigh_depths
 from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.errors import TraceError, UsageError
-from hybridsim.foundation.in_notebooks import frame_of, table_html
+from hybridsim.foundation.in_notebooks import DataFrame, frame_of, table_html
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import percent
 from hybridsim.jit import fitting
@@ -25,20 +25,11 @@ from hybridsim.studies.page_sampling import (
     Sample,
     Sampled,
     SampleOfRegions,
-    capture_of,
-    check_regions,
     check_sampled,
-    distinct_pages,
-    error_of,
-    error_of_regions,
-    expected,
     miniatures,
-    smallest_pages,
 )
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from hybridsim.answers.result import Result
     from hybridsim.traces.trace import Trace
 
@@ -103,6 +94,12 @@ class Curve:
         down = (self.miss_ratio[0] - self.miss_ratio) / fall
         return int(np.argmax(down - across))
 
+    def fallen(self, share: float) -> int:
+        """Return the bytes of pages at which the curve has fallen by a share of its whole fall."""
+        top, bottom = self.miss_ratio[0], self.miss_ratio[-1]
+        index = int((self.miss_ratio <= top - share * (top - bottom)).argmax())
+        return int(self.pages[index]) * self.page_bytes
+
     def at(self, pages: int) -> float:
         """Return the miss ratio at the largest size of the curve that is at most `pages`."""
         index = int(np.searchsorted(self.pages, pages, "right")) - 1
@@ -118,8 +115,9 @@ class Curve:
         wanted = spread_sizes(int(self.pages[-1]), points - 1)
         at = np.searchsorted(self.pages, wanted).clip(0, len(self.pages) - 1)
         at = np.unique(np.append(at, self.knee))
-        columns = (self.pages[at], self.miss_ratio[at], self.error[at])
-        return replace(self, **dict(zip(("pages", "miss_ratio", "error"), columns)))
+        return replace(
+            self, pages=self.pages[at], miss_ratio=self.miss_ratio[at], error=self.error[at]
+        )
 
     def to_dict(self, points: int | None = None) -> dict[str, Any]:
         """Return the curve for JSON, optionally at fewer sizes; the knee is that of all."""
@@ -169,7 +167,7 @@ def miss_ratio_curve(
     page_bytes = size_bytes(page)
     check(parameters, admission, policy)
     chosen = Sample(sample)
-    if capture := capture_of(trace):
+    if capture := getattr(trace, "sample", None):
         if sample is not None:
             raise UsageError("this capture is a sample already: leave out the sample")
         check_sampled(capture, policy, admission)
@@ -187,9 +185,9 @@ def miss_ratio_curve(
         raise UsageError('only LRU supports a number of sampled pages; specify a share: "1%"')
     if wanted is None:
         trace = readable_twice(trace)
-        distinct = distinct_pages(accesses(trace, page_bytes), chosen)
+        distinct = chosen.distinct(accesses(trace, page_bytes))
         _check_sizes(None, distinct, chosen.rate)
-        wanted = spread_sizes(distinct, smallest=smallest_pages(chosen))
+        wanted = spread_sizes(distinct, smallest=chosen.smallest)
     else:
         _check_sizes(wanted, 0, chosen.rate)
     each_size = [(admission, policy, size) for size in wanted.tolist()]
@@ -330,16 +328,15 @@ def _sampled_lru(
             each.take(part.numbers)
     if not whole.sampled:
         raise TraceError(NOTHING)
-    check_regions(sample, whole.ids.numbers)
+    sample.check(whole.ids.numbers)
     for each in (whole, *groups):
-        each.seen = expected(each.sample, each.seen, each.sampled)
+        each.seen = each.sample.expected(each.seen, each.sampled)
     distinct = round(whole.ids.count / sample.rate)
     _check_sizes(sizes, distinct, sample.rate)
     if sizes is None:
-        sizes = spread_sizes(distinct, smallest=smallest_pages(sample))
+        sizes = spread_sizes(distinct, smallest=sample.smallest)
     ratio = whole.miss_ratio(sizes)
-    error = error_of(ratio, [each.miss_ratio(sizes) for each in groups], sample.rate)
-    error = error_of_regions(sample, ratio, error, whole.sampled)
+    error = sample.error(ratio, [each.miss_ratio(sizes) for each in groups], whole.sampled)
     return Curve(
         "lru", "always", page_bytes, sizes, ratio.clip(0, 1), error, whole.seen, whole.sampled,
         distinct, sample.rate,

@@ -67,7 +67,6 @@ class Sample:
         self.pages = 0  # maximum number of pages; 0: no limit
         self.threshold = SPAN
         self.group: int | None = None  # only pages of this one
-        self.accesses: int | None = None  # of all pages, where the trace has only the sample
         try:
             share = self._share(specified)
         except ValueError as error:
@@ -91,14 +90,19 @@ class Sample:
 
     @property
     def keeps_all(self) -> bool:
-        """Return whether all pages are sampled."""
+        """Whether all pages are sampled."""
         return self.threshold == SPAN and not self.pages
 
     @property
     def rate(self) -> float:
-        """Return the share of pages that are looked at."""
+        """The share of pages that are looked at."""
         share = self.threshold / SPAN
         return share if self.group is None else share / GROUPS
+
+    @property
+    def smallest(self) -> float:
+        """The smallest cache that it can represent, in pages."""
+        return 1 if self.rate == 1 else SMALL / self.rate
 
     def groups(self) -> list[Sample]:
         """Return the sample's parts, which have no page in common."""
@@ -107,13 +111,59 @@ class Sample:
             part.group, part.pages = number, -(-self.pages // GROUPS)
         return parts
 
+    def hashes(self, numbers: Ints) -> Ints:
+        """Return what decides whether pages are sampled."""
+        return hashed(numbers)
+
     def of(self, numbers: Ints) -> tuple[Ints, Ints]:
         """Return the page numbers that are sampled, and their hashes."""
-        hashes = hashed(numbers)
+        hashes = self.hashes(numbers)
         chosen = hashes < self.threshold
         if self.group is not None:
             chosen &= hashes % GROUPS == self.group
         return numbers[chosen], hashes[chosen]
+
+    def distinct(self, parts: Iterator[Part]) -> int:
+        """Return the number of distinct pages of a trace, estimated from those sampled."""
+        ids = Ids()
+        for part in parts:
+            ids.of(self.of(part.numbers)[0])
+        return round(ids.count / self.rate)
+
+    def expected(self, seen: int, sampled: int) -> int:
+        """Return the page accesses that it stands for: all that were seen."""
+        return seen
+
+    def check(self, numbers: Ints) -> None:
+        """Raise UsageError if no error can be stated from these sampled pages."""
+
+    def error(self, ratio: Floats, of_groups: list[Floats], sampled: int) -> Floats:
+        """Return the error (95 %) of its miss ratios, from those of its groups.
+
+        All ratios are estimates that may lie outside 0 to 1: limited to it, groups would seem to
+        agree where nearly all accesses miss.
+
+        Each group has caches, stack and first uses of its own, so that what varies between samples
+        varies between groups: which pages they have, and how many others lie between two uses of a
+        page.  A sample that is a large share of all pages varies less (drawn without replacement).
+        To this the difference in the mean of a cache that is scaled down is added, where a policy
+        depends on the scale: as that between the groups and the sample, but from the sample to all
+        pages.
+        """
+        if self.rate == 1:
+            return np.zeros(len(ratio))
+        spread = np.std(of_groups, axis=0, ddof=1) / math.sqrt(len(of_groups))
+        scale = np.abs(np.mean(of_groups, axis=0) - ratio)
+        scale *= (1 - self.rate**SCALE) / (len(of_groups) ** SCALE - 1)
+        return np.asarray(CONFIDENCE * math.sqrt(1 - self.rate) * spread + scale)
+
+
+# Of the difference between two estimates, in the error.  The sample's accesses are known to be too
+# few or too many.  One estimate takes the difference to be hits of the hottest pages, the other
+# takes it to be like the sample; the truth lies between them, nearer to the first one (coverage:
+# benchmarks/RESULTS.md).
+IMBALANCE = 1 / 2
+REGIONS_MIN = GROUPS * SMALL  # of a sample: fewer do not show how much regions differ
 
 
 class SampleOfRegions(Sample):
@@ -131,67 +181,42 @@ class SampleOfRegions(Sample):
                 f"of a page must divide that, not {human_size(page_bytes)}"
             )
         self.threshold = capture.threshold
-        self.accesses = capture.total.page_accesses(page_bytes)
+        self._accesses = capture.total.page_accesses(page_bytes)
 
-    def regions_of(self, numbers: Ints) -> int:
-        """Return the number of distinct regions of pages."""
-        return len(distinct(numbers * self._page_bytes // self._region_bytes))
+    def _regions(self, numbers: Ints) -> Ints:
+        return numbers * self._page_bytes // self._region_bytes
 
-    def of(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Return the page numbers that are sampled, and their hashes."""
-        hashes = hashed_regions(numbers * self._page_bytes // self._region_bytes, self._seed)
-        chosen = hashes < self.threshold
-        if self.group is not None:
-            chosen &= hashes % GROUPS == self.group
-        return numbers[chosen], hashes[chosen]
+    def hashes(self, numbers: Ints) -> Ints:
+        """Return what decides whether the regions of pages are sampled."""
+        return hashed_regions(self._regions(numbers), self._seed)
 
+    def check(self, numbers: Ints) -> None:
+        """Raise UsageError if the sampled pages are of too few regions to state an error."""
+        regions = len(distinct(self._regions(numbers)))
+        if regions < REGIONS_MIN and not self.keeps_all:
+            raise UsageError(
+                f"the sample has {regions} regions with requests; an error needs {REGIONS_MIN}: "
+                "thin with a higher --rate or --max, or a smaller --region"
+            )
 
-# Of the difference between two estimates, in the error.  The sample's accesses are known to be too
-# few or too many.  One estimate takes the difference to be hits of the hottest pages, the other
-# takes it to be like the sample; the truth lies between them, nearer to the first one (coverage:
-# benchmarks/RESULTS.md).
-IMBALANCE = 1 / 2
-REGIONS_MIN = GROUPS * SMALL  # of a sample: fewer do not show how much regions differ
+    def expected(self, seen: int, sampled: int) -> int:
+        """Return the page accesses that it stands for.
 
+        The capture has their exact number for pages of a power of two; for others it is estimated.
+        """
+        return round(sampled / self.rate) if self._accesses is None else self._accesses
 
-def check_regions(sample: Sample, numbers: Ints) -> None:
-    """Raise UsageError if the sampled pages are of too few regions to state an error."""
-    if not isinstance(sample, SampleOfRegions) or sample.keeps_all:
-        return
-    regions = sample.regions_of(numbers)
-    if regions < REGIONS_MIN:
-        raise UsageError(
-            f"the sample has {regions} regions with requests; an error needs {REGIONS_MIN}: thin "
-            "with a higher --rate or --max, or a smaller --region"
-        )
+    def error(self, ratio: Floats, of_groups: list[Floats], sampled: int) -> Floats:
+        """Return the error with that of an imbalance of its regions.
 
-
-def expected(sample: Sample, seen: int, sampled: int) -> int:
-    """Return the page accesses that a sample stands for.
-
-    A drawn sample has seen all.  A thinned capture has their exact number for pages of a power of
-    two; for others it is estimated from the sample.
-    """
-    if not isinstance(sample, SampleOfRegions):
-        return seen
-    return round(sampled / sample.rate) if sample.accesses is None else sample.accesses
-
-
-def smallest_pages(sample: Sample) -> float:
-    """Return the smallest cache that a sample can represent, in pages."""
-    return 1 if sample.rate == 1 else SMALL / sample.rate
-
-
-def error_of_regions(sample: Sample, ratio: Floats, error: Floats, sampled: int) -> Floats:
-    """Return the error of a sample with that of an imbalance of its regions.
-
-    Where single regions have a large share of the accesses, groups of the sample do not show how
-    much the sample is off: a region is in it or not.  The exact number of accesses does.
-    """
-    if not isinstance(sample, SampleOfRegions) or sample.accesses is None or not sampled:
-        return error
-    alike = ratio * (sample.accesses * sample.rate / sampled)
-    return np.hypot(error, IMBALANCE * np.abs(alike - ratio))
+        Where single regions have a large share of the accesses, groups of the sample do not show
+        how much it is off: a region is in it or not.  The exact number of accesses does.
+        """
+        error = super().error(ratio, of_groups, sampled)
+        if self._accesses is None or not sampled:
+            return error
+        alike = ratio * (self._accesses * self.rate / sampled)
+        return np.hypot(error, IMBALANCE * np.abs(alike - ratio))
 
 
 class Sampled:
@@ -207,12 +232,6 @@ class Sampled:
         return self._trace.sampled()
 
 
-def capture_of(trace: Any) -> Thinned | None:
-    """Return the thinned capture that a trace is the sample of; None for all other sources."""
-    found: Thinned | None = getattr(trace, "sample", None)
-    return found
-
-
 def check_sampled(capture: Thinned, *policies: Any) -> None:
     """Raise UsageError for policies whose errors cannot be stated from a sample."""
     for each in policies:
@@ -222,27 +241,6 @@ def check_sampled(capture: Thinned, *policies: Any) -> None:
                 f"{percent(capture.rate)}: choose another policy, or all requests of a minute: "
                 f"{capture.choices}"
             )
-
-
-def error_of(ratio: Floats, of_groups: list[Floats], rate: float) -> Floats:
-    """Return the error (95 %) of a sample's miss ratios, from those of its groups.
-
-    All ratios are estimates that may lie outside 0 to 1: limited to it, groups would seem to agree
-    where nearly all accesses miss.
-
-    Each group has caches, stack and first uses of its own, so that what varies between samples
-    varies between groups: which pages they have, and how many others lie between two uses of a
-    page.  A sample that is a large share of all pages varies less (drawn without replacement).
-    To this the difference in the mean of a cache that is scaled down is added, where a policy
-    depends on the scale: as that between the groups and the sample, but from the sample to all
-    pages.
-    """
-    if rate == 1:
-        return np.zeros(len(ratio))
-    spread = np.std(of_groups, axis=0, ddof=1) / math.sqrt(len(of_groups))
-    scale = np.abs(np.mean(of_groups, axis=0) - ratio)
-    scale *= (1 - rate**SCALE) / (len(of_groups) ** SCALE - 1)
-    return np.asarray(CONFIDENCE * math.sqrt(1 - rate) * spread + scale)
 
 
 class Miniatures(NamedTuple):
@@ -292,25 +290,15 @@ def miniatures(
     distinct, *_ = [feed.finish() for feed in feeds]
     if not taken[0]:
         raise TraceError(if_none)
-    check_regions(sample, feeds[0].ids.numbers)
+    sample.check(feeds[0].ids.numbers)
     ratios = []
     for one, count, of_sample in zip(samples, taken, caches):
         misses = [served - hits for served, hits in (each.served() for each in of_sample)]
-        ratios.append(np.array(misses) / (expected(one, seen, count) * one.rate))
-    error = error_of(ratios[0], ratios[1:], sample.rate)
-    error = error_of_regions(sample, ratios[0], error, taken[0])
+        ratios.append(np.array(misses) / (one.expected(seen, count) * one.rate))
     return Miniatures(
-        caches[0], ratios[0], error, expected(sample, seen, taken[0]), taken[0],
-        round(distinct / sample.rate),
+        caches[0], ratios[0], sample.error(ratios[0], ratios[1:], taken[0]),
+        sample.expected(seen, taken[0]), taken[0], round(distinct / sample.rate),
     )  # fmt: skip
-
-
-def distinct_pages(parts: Iterator[Part], sample: Sample) -> int:
-    """Return the number of distinct pages, estimated from a sample of them."""
-    ids = Ids()
-    for part in parts:
-        ids.of(sample.of(part.numbers)[0])
-    return round(ids.count / sample.rate)
 
 
 def hits_of_sample(
@@ -339,12 +327,11 @@ def hits_of_sample(
     check(parameters, list(admission), list(replacement))
     sample = SampleOfRegions(capture, page_bytes)
     sampled = Sampled(trace)
-    distinct = 0
-    if any("%" in str(size) for size in sizes):
-        distinct = distinct_pages(accesses(sampled, page_bytes), sample)
+    has_share = any("%" in str(size) for size in sizes)
+    distinct = sample.distinct(accesses(sampled, page_bytes)) if has_share else 0
     pages = [pages_of(size, distinct, page_bytes) for size in sizes]
-    if min(pages) < smallest_pages(sample):
-        smallest = human_size(int(np.ceil(smallest_pages(sample))) * page_bytes)
+    if min(pages) < sample.smallest:
+        smallest = human_size(math.ceil(sample.smallest) * page_bytes)
         raise UsageError(
             f"a sample of {sample.rate:.3%} shrinks a cache of "
             f"{human_size(min(pages) * page_bytes)} to fewer than 8 pages: "

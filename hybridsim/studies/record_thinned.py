@@ -204,6 +204,12 @@ def record(
                 time.monotonic_ns() + shift_ns >= end_ns,
             )  # fmt: skip
 
+        def take(rows: Requests) -> None:
+            nonlocal requests
+            if rows.rows:
+                requests += rows.rows
+                thinner.take(later(rows, shift_ns))
+
         try:
             if time.monotonic_ns() + shift_ns >= end_ns:
                 return so_far()
@@ -219,15 +225,10 @@ def record(
                     rows, until_ns = source.requests()
                     lost = source.lost()
                     dropped, thinner.lost = dropped + lost, thinner.lost + lost
-                    if rows.rows:
-                        requests += rows.rows
-                        thinner.take(later(rows, shift_ns))
+                    take(rows)
                     thinner.until(until_ns + shift_ns)
                     tick((end_ns - time.monotonic_ns() - shift_ns) / SECOND_NS, so_far())
-                rows = source.rest()
-                if rows.rows:
-                    requests += rows.rows
-                    thinner.take(later(rows, shift_ns))
+                take(source.rest())
             finally:
                 source.close()
             thinner.finish()

@@ -63,15 +63,13 @@ def _estimates(results: Sequence[Result]) -> dict[str, Estimate | None]:
 def _chance(results: Sequence[Result]) -> dict[str, dict[str, float]]:
     """Return half the width of the scatter of each mean of the judged half, by machine."""
     known = [each.judgement.means for each in results]
-    halves = {
-        side: {
-            name: of_seeds([each[side][name].value for each in known if name in each[side]])
-            for name in known[0][side]
-        }
-        for side in known[0]
-    }
-    return {side: {name: half for name, half in some.items() if half is not None}
-            for side, some in halves.items()}  # fmt: skip
+    result: dict[str, dict[str, float]] = {side: {} for side in known[0]}
+    for side, halves in result.items():
+        for name in known[0][side]:
+            half = of_seeds([each[side][name].value for each in known if name in each[side]])
+            if half is not None:
+                halves[name] = half
+    return result
 
 
 def _answers(results: Sequence[Result]) -> dict[str, int]:

@@ -33,15 +33,19 @@ from hybridsim.requests.inflight import Batch
 from hybridsim.requests.rows import Requests, TraceWarning
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
-from hybridsim.studies.continued import go_on, look_back
 from hybridsim.studies.disks_alone import Alone, Ran
-from hybridsim.studies.machine_run import Pump, check_happened, taken
 from hybridsim.studies.runs import (
+    Build,
     Progress,
+    Pump,
     RecordedLatencies,
     Report,
     Task,
+    check_happened,
+    go_on,
+    look_back,
     pumped,
+    taken,
 )
 from hybridsim.studies.warm_start import Begin, begin, check_kind
 from hybridsim.traces.summary import Summary
@@ -66,6 +70,7 @@ FLUSH_DEPTH = 32  # writes at a time
 SECOND = 10**9
 EVERY_S = 10.0  # at least, between two answers on a stream, and before the first one
 SHARE = 0.2  # of the time that these may take
+Status = Callable[[str], None]
 AT_ONCE = 6  # machines with a cache that run in parallel; limits the memory
 
 
@@ -162,39 +167,57 @@ def decided(task: Task) -> str:
 
 def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, Any] | None:
     """Replay in one mode; None if it may give up and the disks alone do not keep up."""
-    summary, scenario, first = task.summary, task.scenario, task.begin
-    pages = scenario.cache.pages(summary.footprint_bytes)
-    volume_bytes = max(summary.max_end_bytes, first.end_bytes if first else 0)
+    scenario, first = task.scenario, task.begin
+    pages = scenario.cache.pages(task.summary.footprint_bytes)
     starts = [(pages, first.warm if first else COLD_START), (0, COLD_START)]
     starts += [(pages, COLD_START)] if first else []
 
     def built(volume_bytes: int, which: int) -> Machine:
         return building.machine(scenario, mode, volume_bytes, *starts[which], has_life=True)
 
-    machines: list[Machine | Ran] = [built(volume_bytes, which) for which in range(len(starts))]
-    alone = None if scenario.events else task.alone  # a run with events is not shared
-    which = alone.which(scenario, mode, volume_bytes) if alone else ""
-    if alone and (ran := alone.get(which)):
-        machines[1] = ran
-    recorded = RecordedLatencies()
-    pumps = pumped(task, mode, machines, recorded, 1 if may_give_up else None)
-    if pumps is None:
+    builds = [partial(built, which=each) for each in range(len(starts))]
+    ran = _ran(task, mode, builds, 1, may_give_up, 2)
+    if ran is None:
         return None
-    cached, plain = pumps[:2]
-    if may_give_up and is_overloaded(plain):
-        return None
-    go_on(task, mode, [partial(built, which=each) for each in (0, 1)], pumps[:2])
-    look_back(task, mode, plain)
-    if alone:
-        alone.keep(which, plain)
+    (cached, plain, *cold), recorded = ran
     result = concluded(task, mode, cached, plain, recorded)
+    assert isinstance(cached, Pump)
     if scenario.events:
-        assert isinstance(cached, Pump)
         result = _with_events(task, mode, cached, result)
     if first:
-        result = _beside(result, first, pumps[2])
-    assert isinstance(cached, Pump)
+        result = _beside(result, first, cold[0])
     return result, cached.run.machine.cache
+
+
+def _ran(
+    task: Task,
+    mode: str,
+    builds: Sequence[Build],
+    plain: int,
+    may_give_up: bool,
+    going_on: int | None = None,
+) -> tuple[list[Pump | Ran], RecordedLatencies] | None:
+    """Run machines over the trace, and the first `going_on` over the load after it.
+
+    Number `plain` is the disks alone, whose results may be known.  None if the run may be given up,
+    as these do not keep up.
+    """
+    alone = None if task.scenario.events else task.alone  # a run with events is not shared
+    which = alone.which(task.scenario, mode, task.volume_bytes) if alone else ""
+    known = alone.get(which) if alone else None
+    machines: list[Machine | Ran] = [
+        known if known and number == plain else build(task.volume_bytes)
+        for number, build in enumerate(builds)
+    ]
+    recorded = RecordedLatencies()
+    pumps = pumped(task, mode, machines, recorded, plain if may_give_up else None)
+    if pumps is None or (may_give_up and is_overloaded(pumps[plain])):
+        return None
+    go_on(task, mode, builds[:going_on], pumps)
+    look_back(task, mode, pumps[plain])
+    if alone:
+        alone.keep(which, pumps[plain])
+    return pumps, recorded
 
 
 def _with_events(task: Task, mode: str, cached: Pump, result: Result) -> Result:
@@ -218,8 +241,7 @@ def _with_events(task: Task, mode: str, cached: Pump, result: Result) -> Result:
 
 def _beside(result: Result, first: Begin, cold: Pump | Ran) -> Result:
     """Add the comparison of a warm start with the same cache starting empty."""
-    is_open = result.scenario["mode"] == "open"
-    without = Outcome(cold.collector, Counters(cold.counters()), is_open)
+    without = outcome_of(cold, result.scenario["mode"] == "open")
     warm_up = warm_up_of(cold.collector, result.plain.collector, result.scenario["mode"])
     beginning = compared(
         first.source, len(first.warm.kept) > 0, first.listed, first.chosen,
@@ -298,7 +320,12 @@ def is_overloaded(plain: Pump | Ran) -> bool:
     Their latencies then depend on the length of the run alone.  No cache has a part in it, so that
     all commands replay a trace on the same disks in the same mode.
     """
-    return Outcome(plain.collector, Counters(plain.counters()), True).saturated
+    return outcome_of(plain, True).saturated
+
+
+def outcome_of(run: Pump | Ran, is_open: bool) -> Outcome:
+    """Return the figures of a machine that ran."""
+    return Outcome(run.collector, Counters(run.counters()), is_open)
 
 
 def _warning(trace_warning: TraceWarning) -> Warning:
@@ -335,15 +362,14 @@ def _about_trace(trace: Trace, summary: Summary) -> dict[str, Any]:
 def _about_scenario(scenario: Scenario, mode: str, pages: int) -> dict[str, Any]:
     backing, cache = scenario.backing, scenario.cache
     cache_bytes = pages * cache.page_bytes
-    array = f"{backing.members} x {backing.drive.name}, {backing.kind}"
+    array = scenario.words[0]
     if backing.failed:
         array += f", {len(backing.failed)} failed"
     if backing.rebuild:
         array += f", member {backing.rebuild.member} being rebuilt"
     if backing.controller is not None:
         array += f", {human_size(backing.controller.memory_bytes)} of controller DRAM"
-    drives = cache.drive.name if cache.members == 1 else f"{cache.members} x {cache.drive.name}"
-    drive = f"{human_size(cache_bytes)} of {drives}, {cache.words}"
+    drive = f"{human_size(cache_bytes)} of {scenario.ssds}, {cache.words}"
     with_cache = drive if pages else "none"
     return {
         "summary": f"{array}; cache: {with_cache}",
@@ -430,19 +456,23 @@ class Several:
         scenario: Scenario,
         report: Report | None = None,
         goal: str = "time",
+        status: Status = lambda text: None,
     ) -> None:
-        """Read the trace once; raise the errors of `replay` for an unsuitable trace."""
+        """Read the trace once; raise the errors of `replay` for an unsuitable trace.
+
+        `status` is called with the name of each step of the study.
+        """
         check_is_read(trace)
         self.trace = trace
         self.scenario = scenario
         self.report = report
+        self.status = status
         self.summary = read_once(trace, report)
         check(trace, self.summary, scenario)
         self.goal = goal
+        self._alone = Alone()
         mode = decided(self._task(scenario))
         self.mode = "" if mode == "auto" else mode
-        self._plain: Ran | None = None
-        self._recorded = RecordedLatencies()
 
     def results(self, scenarios: Sequence[Scenario]) -> list[Result]:
         """Replay scenarios that differ only in their caches, and the disks alone.
@@ -454,7 +484,7 @@ class Several:
             has_waits = self.summary.incomplete < self.summary.requests
             first = self._pass(scenarios[:AT_ONCE], "open", may_give_up=has_waits)
             if first is None:
-                self.mode, self._plain = "think", None
+                self.mode = "think"
             else:
                 self.mode, done, scenarios = "open", first, scenarios[AT_ONCE:]
         for start in range(0, len(scenarios), AT_ONCE):
@@ -466,8 +496,7 @@ class Several:
         end = self.summary.max_end_bytes
         machines = [self._machine(each, mode, cached, end) for each, cached in sites]
         pumps = pumped(self._task(self.scenario), mode, machines, RecordedLatencies()) or []
-        is_open = mode == "open"
-        return [Outcome(pump.collector, Counters(pump.counters()), is_open) for pump in pumps]
+        return [outcome_of(pump, mode == "open") for pump in pumps]
 
     def _pass(
         self, scenarios: Sequence[Scenario], mode: str, may_give_up: bool = False
@@ -480,27 +509,13 @@ class Several:
             return self._machine(site, mode, not alone, volume_bytes)
 
         builds = [partial(built, which=each) for each in range(len(scenarios) + 1)]
-        volume_bytes = self.summary.max_end_bytes
-        machines: list[Machine | Ran] = [each(volume_bytes) for each in builds[:-1]]
-        recorded = RecordedLatencies()
-        known = self._plain
-        if known is None:
-            machines.append(builds[-1](volume_bytes))
-        alone = -1 if may_give_up else None
-        pumps = pumped(self._task(self.scenario), mode, machines, recorded, alone)
-        if pumps is None:
+        task = self._task(self.scenario)
+        ran = _ran(task, mode, builds, len(scenarios), may_give_up)
+        if ran is None:
             return None
-        disks = known or pumps[-1]
-        if may_give_up and is_overloaded(disks):
-            return None
-        go_on(self._task(self.scenario), mode, builds, pumps if known is None else [*pumps, known])
-        look_back(self._task(self.scenario), mode, disks)
-        if known is None:
-            self._plain, self._recorded = Ran(pumps.pop()), recorded
-        plain = self._plain
-        assert plain is not None
+        (*pumps, plain), recorded = ran
         return [
-            concluded(self._task(scenario), mode, pump, plain, self._recorded)
+            concluded(self._task(scenario), mode, pump, plain, recorded)
             for scenario, pump in zip(scenarios, pumps)
         ]
 
@@ -511,4 +526,4 @@ class Several:
         return building.machine(scenario, mode, volume_bytes, pages, COLD_START)
 
     def _task(self, scenario: Scenario) -> Task:
-        return Task(self.trace, self.summary, scenario, self.report, None, None, self.goal)
+        return Task(self.trace, self.summary, scenario, self.report, None, self._alone, self.goal)

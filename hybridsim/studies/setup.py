@@ -10,10 +10,10 @@ from hybridsim.answers.advice.alternatives import GB, pricing
 from hybridsim.answers.check.promise import Promise
 from hybridsim.answers.setup import Plan, Site, placeholders, plan
 from hybridsim.answers.setup.buying import DAY_NS, Buying, Offer, choose, price_list
+from hybridsim.foundation.documents import headed
 from hybridsim.foundation.errors import HybridsimError, ScenarioError, UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.reading import whole_text
-from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Scenario
 
 SCHEMA = "hybridsim.setup/1"
@@ -65,8 +65,7 @@ class Setup:
         dirty = self.saved and self.saved.dirty
         promise = self.saved.promise if self.saved else None
         return {
-            "schema": SCHEMA,
-            "tool": {"version": __version__},
+            **headed(SCHEMA),
             "inputs": {
                 "file": self.file,
                 "answer": self.saved and self.saved.answer,

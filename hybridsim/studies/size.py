@@ -9,10 +9,10 @@ size below it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridsim.answers.advice.alternatives import Pricing, pricing
 from hybridsim.answers.intervals import Interval
@@ -26,10 +26,10 @@ from hybridsim.answers.requirements import (
     parse_all,
 )
 from hybridsim.answers.result import Result
+from hybridsim.foundation.documents import headed
 from hybridsim.foundation.errors import ScenarioError, UsageError
-from hybridsim.foundation.in_notebooks import frame_of, table_html
-from hybridsim.foundation.units import format_size, human_size
-from hybridsim.foundation.version import __version__
+from hybridsim.foundation.in_notebooks import DataFrame, frame_of, table_html
+from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import percent
 from hybridsim.scenario import Scenario
 from hybridsim.studies.candidates import (
@@ -41,14 +41,12 @@ from hybridsim.studies.candidates import (
     latest_warm,
     purchase,
     variants,
+    warned,
 )
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
-from hybridsim.studies.replay import Several
+from hybridsim.studies.replay import Several, Status
 from hybridsim.studies.runs import Report
 from hybridsim.traces.trace import Trace
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 SCHEMA = "hybridsim.size/2"
 SEARCHED = 2  # kinds and modes whose sizes are searched
@@ -60,7 +58,6 @@ LARGEST_MINIMUM = 41  # 1 TiB as a power of two: no kind needs as much
 POINTS = 200  # of the curve in JSON
 APART = 1.02  # times the misses of a smaller size: fewer more do not explain a larger latency
 MEAN = parse("mean.warm<1s")  # whose value and interval each row has
-Status = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -243,8 +240,7 @@ class Sizing:
         """Return the fields of the JSON."""
         best = [self.best(index) for index in range(len(self.require))]
         return {
-            "schema": SCHEMA,
-            "tool": {"version": __version__},
+            **headed(SCHEMA),
             "inputs": {"trace": self.trace, "scenario": self.scenario},
             "require": [each.text for each in self.require],
             "needs_no_ssd": self.needs_no_ssd,
@@ -289,12 +285,12 @@ def size(
         raise UsageError("this command searches the size of the cache: remove cache.size")
     every, notes = candidates(scenario)
     able = [each for each in every if each.installable] or every
-    several = Several(trace, able[0].scenario, report)
+    several = Several(trace, able[0].scenario, report, status=status)
     check_answerable(wanted, several.summary.reads, several.summary.writes)
     page_bytes = able[0].scenario.cache.page_bytes if len(able) == 1 else PAGE_BYTES
     status(f"the miss-ratio curve for pages of {human_size(page_bytes)}")
     curve = miss_ratio_curve(trace, "lru", None, page_bytes)
-    runs = Runs(several, wanted, curve, status)
+    runs = Runs(several, wanted, curve)
     runs.begin(able, notes)
     if not all(each.met for each in runs.alone):
         for each in runs.best():
@@ -303,8 +299,7 @@ def size(
     answer, below, largest_why = runs.answer()
     tried = runs.tried()
     about = runs.results[0]
-    notes += [f"{each.text} ({each.fix})" if each.fix else each.text for each in about.warnings]
-    notes += _doubts(tried, answer)
+    notes += [*warned(about), *_doubts(tried, answer)]
     prices = pricing(scenario)
     chosen = runs.candidate(answer)
     site = chosen.scenario if chosen else scenario
@@ -319,23 +314,21 @@ def size(
 class Runs:
     """The replays of a search over kinds, modes and sizes, all judged on the same requests."""
 
-    def __init__(
-        self, several: Several, require: list[Requirement], curve: Curve, status: Status
-    ) -> None:
+    def __init__(self, several: Several, require: list[Requirement], curve: Curve) -> None:
         """Create a search without replays."""
         self.results: list[Result] = []
         self.alone: list[Checked] = []  # the disks without a cache
         self._ran: list[tuple[Candidate, int]] = []
         self._rows: dict[int, list[Tried]] = {}  # by the request since which all are warm
         self._grids: dict[str, tuple[list[int], str]] = {}
-        self._several, self._require, self._curve, self._status = several, require, curve, status
+        self._several, self._require, self._curve = several, require, curve
 
     def begin(self, able: Sequence[Candidate], notes: list[str]) -> None:
         """Replay each candidate at the largest size, and at sizes where the curve falls."""
         first: list[tuple[Candidate, int]] = []
         for each in able:
             try:
-                grid = possible(each.scenario, sizes_of(self._curve, each.times))
+                grid = possible(each, sizes_of(self._curve, each.times))
             except ScenarioError as error:
                 if len(able) == 1:
                     raise
@@ -351,7 +344,7 @@ class Runs:
         words = [f"{each.label} of {human_size(size)}" for each, size in machines]
         if len(words) > NAMED_MACHINES:
             words = [f"{len(words)} machines, the first {words[0]}"]
-        self._status(f"replays of {', '.join(words)}")
+        self._several.status(f"replays of {', '.join(words)}")
         self.results += self._several.results([each.sized(size) for each, size in machines])
         self._ran += machines
         plain = self.results[0]
@@ -420,7 +413,7 @@ class Runs:
         machines = []
         for each in variants(base):
             try:
-                grid = possible(each.scenario, sizes_of(self._curve, each.times))
+                grid = possible(each, sizes_of(self._curve, each.times))
             except ScenarioError:
                 continue
             if at.size_bytes in grid[0]:
@@ -538,7 +531,7 @@ def sizes_of(curve: Curve, times: int = 1) -> list[int]:
     return [each * curve.page_bytes for each in result]
 
 
-def possible(scenario: Scenario, grid: Sequence[int]) -> tuple[list[int], str]:
+def possible(candidate: Candidate, grid: Sequence[int]) -> tuple[list[int], str]:
     """Return the sizes of the grid that the cache supports, and why there are no larger ones.
 
     If the largest is below the minimum of a kind of cache, the grid is its next power of two that
@@ -546,43 +539,25 @@ def possible(scenario: Scenario, grid: Sequence[int]) -> tuple[list[int], str]:
     """
     low, high = 0, len(grid) - 1
     why = "it is more than the trace touches"
-    while low < high and _refused(scenario, grid[low]):
+    while low < high and candidate.refused(grid[low]):
         low += 1
-    refused = _refused(scenario, grid[low])
-    if refused:
+    if refused := candidate.refused(grid[low]):
         larger = (1 << power for power in range(grid[-1].bit_length(), LARGEST_MINIMUM))
-        minimum = next((each for each in larger if not _refused(scenario, each)), None)
+        minimum = next((each for each in larger if not candidate.refused(each)), None)
         if minimum is None:
             raise ScenarioError(refused)
         return [minimum], why
-    while high > low and (refused := _refused(scenario, grid[high])):
+    while high > low and (refused := candidate.refused(grid[high])):
         why = refused
         high -= 1
     return list(grid[low : high + 1]), why
 
 
-def _refused(scenario: Scenario, size_bytes: int) -> str:
-    try:
-        sized(scenario, size_bytes)
-    except ScenarioError as error:
-        return str(error).removeprefix("--cache-size: ")
-    return ""
-
-
-def sized(scenario: Scenario, size_bytes: int) -> Scenario:
-    """Return the scenario with a cache of another size."""
-    return scenario.with_options(cache_size=format_size(size_bytes))
-
-
 def first_sizes(curve: Curve, grid: Sequence[int]) -> list[int]:
     """Return the largest size, and those at which the curve has fallen by FALLEN."""
-    top, bottom = curve.miss_ratio[0], curve.miss_ratio[-1]
-    wanted = {grid[-1]}
-    for share in FALLEN:
-        fallen = int((curve.miss_ratio <= top - share * (top - bottom)).argmax())
-        needed = int(curve.pages[fallen]) * curve.page_bytes
-        wanted.add(next((each for each in grid if each >= needed), grid[-1]))
-    return sorted(wanted)
+    needed = [curve.fallen(share) for share in FALLEN]
+    fitting = {next((each for each in grid if each >= one), grid[-1]) for one in needed}
+    return sorted({grid[-1], *fitting})
 
 
 def _doubts(tried: Sequence[Tried], answer: Tried | None) -> list[str]:
@@ -613,11 +588,8 @@ def _why_worse(one: Tried, smaller: Tried) -> str:
 
 
 def _site(scenario: Scenario, mode: str) -> dict[str, Any]:
-    backing, cache = scenario.backing, scenario.cache
-    drives = cache.drive.name if cache.members == 1 else f"{cache.members} x {cache.drive.name}"
     return {
-        "summary": f"{backing.members} x {backing.drive.name}, {backing.kind}; "
-        f"cache on {drives}, {cache.words}",
+        "summary": f"{scenario.words[0]}; cache on {scenario.ssds}, {scenario.cache.words}",
         "mode": mode,
         "file": scenario.origin.name or None,
         "options": scenario.options,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybridsim.foundation.arrays import Ints
-from hybridsim.requests.pages import Ids, PageReads, accesses
+from hybridsim.requests.pages import PageReads, accesses, distinct_pages
 from hybridsim.studies.hits import Cache, Feed
 from hybridsim.studies.page_sampling import SMALL, Sampled, SampleOfRegions
 from hybridsim.traces.formats.thinned import Thinned
@@ -92,10 +92,7 @@ def hits_by_hour(trace: Trace, capture: Thinned) -> tuple[dict[int, float], int]
     """
     page_bytes = min(PAGE_BYTES, capture.settings.region_bytes)
     sample = SampleOfRegions(capture, page_bytes)
-    ids = Ids()
-    for part in accesses(Sampled(trace), page_bytes):
-        ids.of(part.numbers)
-    pages = round(ids.count * SHARE)
+    pages = round(distinct_pages(accesses(Sampled(trace), page_bytes)) * SHARE)
     if pages < SMALL:
         return {}, 0
     cache = Cache("always", "lru", pages, page_bytes)

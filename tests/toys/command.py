@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.arguments import Chosen, trace_options
-from hybridsim.cli.option import examples
+from hybridsim.cli.arguments import Chosen, command, trace_options
 
 
-@click.command(epilog=examples("hybridsim count sda.blktrace.0"))
-@trace_options
-def count(chosen: Chosen) -> None:
+@command("hybridsim count sda.blktrace.0")
+def count(chosen: Chosen = trace_options) -> None:
     """Count the requests of TRACE."""
     from hybridsim.studies.count import requests
 

@@ -2,7 +2,7 @@
 
 A disk at depth 1 takes overhead + seek + rotation + transfer.  For random positions the share x of
 the stroke has the density 2 (1 - x) and the rotation is uniform, so the percentiles of the sum
-separate seek and rotation.  What a disk does with several requests is `studies.fio_drive`'s.
+separate seek and rotation.  What a disk does with several requests is `studies.fit`'s.
 
 fio's percentiles also show a controller that holds completions back (DESIGN.md 2.10): it raises one
 interrupt for all completions of a time.  With one request at a time it hardly does so, with four

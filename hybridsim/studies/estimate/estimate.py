@@ -40,9 +40,8 @@ from hybridsim.studies.candidates import is_specified
 from hybridsim.studies.estimate.contents import Contents, accesses_of
 from hybridsim.studies.estimate.minutes import Floats, Minute, Minutes, apart, latest
 from hybridsim.studies.hits import PARAMETERS, Cache
-from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.page_sampling import IMBALANCE, Sampled, check_sampled, hits_of_sample
-from hybridsim.studies.runs import Progress, Report
+from hybridsim.studies.runs import Progress, Pump, Report
 from hybridsim.traces.thinned.thinner import MINUTE_NS, Stretch
 from hybridsim.traces.trace import Trace
 

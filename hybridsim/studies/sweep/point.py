@@ -144,9 +144,9 @@ def compiled_kind(point: Point) -> Kind:
 
 def shared(point: Point) -> tuple[Any, ...]:
     """Return the key of the data that a worker keeps for its next point: trace and disks."""
-    from hybridsim.studies.disks_alone import disks
+    from hybridsim.studies.disks_alone import Alone
 
-    return point.digest, point.seed, disks(point.scenario, point.scenario.replay.mode, 0)
+    return point.digest, point.seed, Alone.which(point.scenario, point.scenario.replay.mode, 0)
 
 
 def has_code(kind: Kind) -> bool:
