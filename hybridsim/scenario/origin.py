@@ -74,6 +74,6 @@ class Origin:
         if option is not None:
             return Problem(message, place=option)
         if not self.text:
-            return Problem(message, place=".".join(map(str, path)))
+            return Problem(message, place=".".join(map(str, path)) or self.name)
         line, column = self.places.line_column(path, of)
         return Problem.at(message, self.text, self.name, line, column)

@@ -66,7 +66,10 @@ class Cluster:
         self._own = _started(workers) if scheduler is None else None
         self._client = self._connected(CONNECT_S)
         self._workers, self._counted = workers, 0.0
-        self.link = self._dashboard()
+        link = str(self._client.dashboard_link or "")
+        if importlib.util.find_spec("bokeh") is None:  # which the dashboard needs
+            link = link.replace("/status", "/info/main/workers.html")
+        self.link = link
 
     def has_code(self, kind: Kind) -> bool:
         """Return whether the workers find the machine code of a kind on this machine's disk."""
@@ -141,7 +144,7 @@ class Cluster:
         point, _ = self._under_way.pop(future.key)
         del self._at[future.key]
         try:
-            return _checked(point, future.result(timeout=GATHER_S))
+            row = future.result(timeout=GATHER_S)
         except KilledWorker as error:
             times = f"{error.allowed_failures + 1} workers"
             return Settled(point, None, f"{times} died while computing it: out of memory?")
@@ -149,6 +152,12 @@ class Cluster:
             self._lost.append(point)  # it is submitted again
         except Exception as error:
             return Settled(point, None, why_of(error))
+        else:
+            host, theirs = row["run"]["host"], row["run"]["version"]
+            if theirs == version():
+                return Settled(point, row)
+            why = f"the worker on {host} runs hybridsim {theirs}, not {version()}"
+            return Settled(point, None, why)  # its result may differ
         return None
 
     def drop(self) -> None:
@@ -194,12 +203,6 @@ class Cluster:
                     f"--scheduler {self._address}: {error}; expected for example tcp://host:8786"
                 ) from None
 
-    def _dashboard(self) -> str:
-        """Return a link to the dashboard, or without bokeh to the list of workers."""
-        link = str(self._client.dashboard_link or "")
-        has_bokeh = importlib.util.find_spec("bokeh") is not None
-        return link if has_bokeh else link.replace("/status", "/info/main/workers.html")
-
 
 def _started(workers: int) -> LocalCluster:
     """Start workers with the current environment."""
@@ -216,12 +219,3 @@ def _started(workers: int) -> LocalCluster:
             )  # fmt: skip
     except (OSError, RuntimeError, TimeoutError) as error:
         raise UsageError(f"cannot start the workers: {error}; use --workers 1") from error
-
-
-def _checked(point: Point, row: dict[str, Any]) -> Settled:
-    """Refuse a result that another version computed, as it may differ."""
-    theirs = row["run"]["version"]
-    if theirs == version():
-        return Settled(point, row)
-    where = row["run"]["host"]
-    return Settled(point, None, f"the worker on {where} runs hybridsim {theirs}, not {version()}")

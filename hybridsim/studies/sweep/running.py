@@ -68,9 +68,7 @@ class Here:
         """Drop the points that are not computed."""
         self._waiting.clear()
 
-    def close(self) -> None:
-        """Drop the points that are not computed."""
-        self.drop()
+    close = drop
 
 
 def why_of(error: BaseException) -> str:
@@ -258,7 +256,9 @@ class Running:
             self.failures[point.key] = settled
             self.progress.failed += 1
         else:
-            row = self._store.add(point.key, _about(point) | settled.row)
+            # For readers; programs use the key.
+            about = {"trace": point.trace.name, "values": dict(point.values), "seed": point.seed}
+            row = self._store.add(point.key, about | settled.row)
             settled = settled._replace(row=row)
             self.progress.computed += 1
             self.progress.took_s.append(float(row["run"]["seconds"]))
@@ -271,8 +271,3 @@ def dealt(points: Sequence[Point], lanes: int) -> Iterator[Point]:
     stretches = [points[at : at + length] for at in range(0, len(points), length)]
     for row in zip_longest(*stretches):
         yield from (point for point in row if point is not None)
-
-
-def _about(point: Point) -> Row:
-    """Return a readable description of a point for its row; programs use the key."""
-    return {"trace": point.trace.name, "values": dict(point.values), "seed": point.seed}
