@@ -20,14 +20,9 @@ from hybridsim.show import schemas
 from hybridsim.show import thinned as shown
 from hybridsim.studies.estimate import estimate as module
 from hybridsim.studies.estimate import minutes as minutes_module
-from hybridsim.studies.estimate.answer import (
-    asked,
-    replay_sample,
-    smallest,
-    worth,
-)
+from hybridsim.studies.estimate.answer import replay_sample, smallest, worth
 from hybridsim.studies.estimate.contents import Contents, Touched, accesses_of
-from hybridsim.studies.estimate.estimate import Figure, suited
+from hybridsim.studies.estimate.estimate import Figure, asked, suited
 from hybridsim.studies.estimate.minutes import LED_BY, Minute, Minutes, apart, calibrated, latest
 from hybridsim.studies.hits import Cache
 from hybridsim.studies.record_thinned import thin

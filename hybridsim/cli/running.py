@@ -187,7 +187,7 @@ def estimated(ask: Callable[[Report | None], Answer], out: Outputs) -> None:
     with progress() as report:
         answer = ask(report)
     write_answer(answer, estimate_text, out)
-    check_met(answer.require[answer.caches.index(answer.picked)])
+    check_met(answer.picked.required)
 
 
 BEGINNINGS = {"JSON": b"{[", "HTML": b"<", "a saved cache": b"P"}  # the first byte, one of

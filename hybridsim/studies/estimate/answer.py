@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybridsim.answers.forecast import NO, UNSURE, WORTH_IT, YES
-from hybridsim.answers.intervals import Interval
-from hybridsim.answers.requirements import COMPARED, Checked, Requirement, check_answerable
+from hybridsim.answers.requirements import Checked, Requirement
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import format_size
 from hybridsim.scenario import Scenario
@@ -19,28 +18,23 @@ from hybridsim.studies.estimate.estimate import (
     FIGURES,
     Estimate,
     Figure,
-    Of,
-    busy,
+    Hour,
+    asked,
     estimate,
-    hit_ratio,
-    mean,
-    percentile,
     reading,
 )
+from hybridsim.studies.estimate.minutes import capture_of
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.page_sampling import SMALL
 from hybridsim.studies.runs import Report
 from hybridsim.studies.week import clock
+from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.trace import Trace
 
 SCHEMA = "hybridsim.estimate/1"
 FALLS = (0.3, 0.6, 0.8, 0.9, 0.97)  # of what the miss-ratio curve falls by: sizes to try
 SIZES_OF_ADVICE = 3  # of these, the largest falls
 AS_GOOD = 0.98  # of the best gain: the smaller cache is taken
-SOURCES = ("minutes", "contents")
-UNKNOWN_OF_WEEKS = (
-    "a thinned capture has means, percentiles, hit, busy, dwpd and years of all of it"
-)
 
 
 @dataclass(frozen=True)
@@ -49,8 +43,12 @@ class Answer:
 
     trace: Trace
     caches: list[Estimate]
-    require: list[list[Checked]]  # by cache
     pick: int | None  # None: no cache meets the requirements
+
+    @property
+    def capture(self) -> Thinned:
+        """The capture."""
+        return capture_of(self.trace)
 
     @property
     def picked(self) -> Estimate:
@@ -64,8 +62,7 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
-        capture = self.trace.sample
-        assert capture is not None
+        capture = self.capture
         return {
             "schema": SCHEMA,
             "trace": self.trace.name,
@@ -74,11 +71,8 @@ class Answer:
             "rate": capture.rate,
             "answer": self.verdict,
             "pick": self.pick,
-            "caches": [
-                _cache(each, checked, capture)
-                for each, checked in zip(self.caches, self.require)
-            ],
-        }  # fmt: skip
+            "caches": [_cache(each, capture) for each in self.caches],
+        }
 
 
 def worth(gain: Figure) -> str:
@@ -86,8 +80,8 @@ def worth(gain: Figure) -> str:
     return YES if gain.low >= WORTH_IT else NO if gain.high < WORTH_IT else UNSURE
 
 
-def _cache(one: Estimate, checked: Sequence[Checked], capture: Any) -> dict[str, Any]:
-    def hour(each: Any) -> dict[str, Any]:
+def _cache(one: Estimate, capture: Thinned) -> dict[str, Any]:
+    def hour(each: Hour) -> dict[str, Any]:
         weekday, at = clock(capture, each.begin_ns)
         return {**asdict(each), "weekday": weekday, "hour": at}
 
@@ -108,7 +102,7 @@ def _cache(one: Estimate, checked: Sequence[Checked], capture: Any) -> dict[str,
         "late": list(one.late),
         "worst_hour_ns": one.worst.begin_ns,
         "hours": [hour(each) for each in one.hours],
-        "required": [each.to_dict() for each in checked],
+        "required": [each.to_dict() for each in one.required],
     }
 
 
@@ -123,8 +117,7 @@ def replay_sample(
     report: Report | None = None,
 ) -> Answer:
     """Return the figures of the scenario's cache for a whole thinned capture."""
-    found = estimate(trace, [scenario], report, asked(trace, require))
-    return Answer(trace, found, [checked(each, require) for each in found], 0)
+    return Answer(trace, estimate(trace, [scenario], report, require), 0)
 
 
 def size_sample(
@@ -141,22 +134,25 @@ def size_sample(
     """
     if is_specified(scenario, SIZE):
         raise UsageError("this command searches the size of the cache: remove cache.size")
-    more = asked(trace, require)
+    asked(trace, require)  # refuses what it does not answer
 
-    def tried(sizes: Sequence[int]) -> list[tuple[Estimate, list[Checked]]]:
-        sites = [scenario.with_options(cache_size=format_size(each)) for each in sizes]
-        return [(one, checked(one, require)) for one in estimate(trace, sites, report, more)]
+    def tried(sizes: Sequence[int]) -> list[Estimate]:
+        return estimate(trace, _sized(scenario, sizes), report, require)
 
-    rows = tried(sizes_to_try(_curve(trace, scenario, report)))
-    first = smallest([one for _, one in rows])
+    found = tried(sizes_to_try(_curve(trace, scenario, report)))
+    first = smallest([one.required for one in found])
     if first:
-        low, high = rows[first - 1][0].cache_bytes, rows[first][0].cache_bytes
+        low, high = found[first - 1].cache_bytes, found[first].cache_bytes
         page = scenario.cache.page_bytes
         between = np.geomspace(low, high, 5)[1:-1]
         sizes = sorted({int(each) // page * page for each in between} - {low, high})
-        rows = sorted([*rows, *tried(sizes)], key=lambda row: row[0].cache_bytes)
-        first = smallest([one for _, one in rows])
-    return Answer(trace, [one for one, _ in rows], [one for _, one in rows], first)
+        found = sorted([*found, *tried(sizes)], key=lambda one: one.cache_bytes)
+        first = smallest([one.required for one in found])
+    return Answer(trace, found, first)
+
+
+def _sized(scenario: Scenario, sizes: Sequence[int]) -> list[Scenario]:
+    return [scenario.with_options(cache_size=format_size(each)) for each in sizes]
 
 
 def smallest(rows: Sequence[Sequence[Checked]]) -> int | None:
@@ -173,11 +169,10 @@ def advise_sample(trace: Trace, scenario: Scenario, report: Report | None = None
     if is_specified(scenario, SIZE):
         return replay_sample(trace, scenario, (), report)
     sizes = sizes_to_try(_curve(trace, scenario, report))[-SIZES_OF_ADVICE:]
-    sites = [scenario.with_options(cache_size=format_size(each)) for each in sizes]
-    found = estimate(trace, sites, report)
+    found = estimate(trace, _sized(scenario, sizes), report)
     best = max(each.gain.value for each in found)
     pick = next(at for at, each in enumerate(found) if each.gain.value >= AS_GOOD * best)
-    return Answer(trace, found, [[] for _ in found], pick)
+    return Answer(trace, found, pick)
 
 
 def _curve(trace: Trace, scenario: Scenario, report: Report | None) -> Curve:
@@ -194,56 +189,3 @@ def sizes_to_try(curve: Curve) -> list[int]:
         at = int((curve.miss_ratio <= top - share * (top - bottom)).argmax())
         found.add(max(int(curve.pages[at]), least))
     return [each * curve.page_bytes for each in sorted(found)]
-
-
-def asked(trace: Trace, require: Sequence[Requirement]) -> dict[str, Of]:
-    """Return the figures that requirements ask for; raise UsageError for one that is unknown."""
-    capture = trace.sample
-    assert capture is not None
-    requests = capture.total.of("requests")
-    check_answerable(require, int(requests[0]), int(requests[1] + requests[4]))
-    found: dict[str, Of] = {}
-    for each in require:
-        write = int(each.direction == "writes")
-        if each.measure in ("dwpd", "years"):
-            continue
-        if each.phase == "cold" or each.measure in ("warmup", "max", "iops"):
-            raise UsageError(f"{each.text!r}: {UNKNOWN_OF_WEEKS}")
-        if each.measure in ("hit", "busy"):
-            found[each.text] = {"hit": hit_ratio, "busy": busy}[each.measure]
-        else:
-            found[each.text] = (
-                mean(write)
-                if each.measure == "mean"
-                else percentile(float(each.measure[1:]), write)
-            )
-    return found
-
-
-def checked(one: Estimate, require: Sequence[Requirement]) -> list[Checked]:
-    """Return the requirements, each with the value that a cache reaches."""
-    found = []
-    for each in require:
-        if each.measure in ("dwpd", "years"):
-            figure = _worn(one, each.measure)
-        else:
-            figure = one.cached[each.text]
-        if figure is None:
-            found.append(Checked(each, None, False, "the SSD's capacity or rating is unknown"))
-            continue
-        met = COMPARED[each.compared](figure.value, each.bound)
-        interval = Interval(figure.value, figure.low, figure.high, SOURCES)
-        found.append(Checked(each, figure.value, met, "", interval))
-    return found
-
-
-def _worn(one: Estimate, measure: str) -> Figure | None:
-    """Return the drive writes a day, or the years of rated life; None if they are unknown."""
-    cache, day = one.scenario.cache, one.ssd_bytes_per_day
-    if measure == "dwpd":
-        whole = cache.members * cache.drive.capacity_bytes
-        return Figure(day.value / whole, day.error / whole) if whole else None
-    if not cache.endurance_bytes or not day.value:
-        return None
-    years = cache.endurance_bytes / day.value / 365.25
-    return Figure(years, years * day.error / day.value)

@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybridsim.answers.intervals import Interval
 from hybridsim.answers.metrics import Counters, Kind
 from hybridsim.answers.outcome import Outcome
+from hybridsim.answers.requirements import COMPARED, Checked, Requirement, check_answerable
 from hybridsim.answers.sampling import student_reach
 from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.foundation.arrays import distinct
@@ -38,7 +41,14 @@ from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
 from hybridsim.studies.candidates import is_specified
 from hybridsim.studies.estimate.contents import Contents, accesses_of
-from hybridsim.studies.estimate.minutes import Floats, Minute, Minutes, apart, latest
+from hybridsim.studies.estimate.minutes import (
+    Floats,
+    Minute,
+    Minutes,
+    apart,
+    capture_of,
+    latest,
+)
 from hybridsim.studies.hits import PARAMETERS, Cache
 from hybridsim.studies.machine_run import Pump
 from hybridsim.studies.page_sampling import IMBALANCE, Sampled, check_sampled, hits_of_sample
@@ -53,6 +63,11 @@ POLICIES = {"admission": "always", "replacement": "lru"}  # unless specified
 MODES = ("write-through",)
 PAGES_AT_ONCE = 1 << 24  # of caches that are replayed at the same time: they bound memory
 DAY_NS = 86_400 * 10**9
+OF_WEAR = ("dwpd", "years")
+SOURCES = ("minutes", "contents")
+UNKNOWN_OF_WEEKS = (
+    "a thinned capture has means, percentiles, hit, busy, dwpd and years of all of it"
+)
 
 
 @dataclass(frozen=True)
@@ -225,6 +240,7 @@ class Estimate:
     # cache, do not keep up
     mode: str
     minutes: tuple[int, int]  # replayed: typical ones, worst ones
+    require: Sequence[Requirement]
 
     @property
     def cache_bytes(self) -> int:
@@ -236,6 +252,51 @@ class Estimate:
         """The hour in which requests wait most with the cache."""
         return max(self.hours, key=lambda each: each.cached_ns * each.requests)
 
+    @cached_property
+    def required(self) -> list[Checked]:
+        """The requirements, each with the value that the cache reaches."""
+        found = []
+        for each in self.require:
+            figure = self._worn(each.measure) if each.measure in OF_WEAR else self.cached[each.text]
+            if figure is None:
+                found.append(Checked(each, None, False, "the SSD's capacity or rating is unknown"))
+                continue
+            met = COMPARED[each.compared](figure.value, each.bound)
+            interval = Interval(figure.value, figure.low, figure.high, SOURCES)
+            found.append(Checked(each, figure.value, met, "", interval))
+        return found
+
+    def _worn(self, measure: str) -> Figure | None:
+        """Return the drive writes a day, or the years of rated life; None if they are unknown."""
+        cache, day = self.scenario.cache, self.ssd_bytes_per_day
+        if measure == "dwpd":
+            whole = cache.members * cache.drive.capacity_bytes
+            return Figure(day.value / whole, day.error / whole) if whole else None
+        if not cache.endurance_bytes or not day.value:
+            return None
+        years = cache.endurance_bytes / day.value / 365.25
+        return Figure(years, years * day.error / day.value)
+
+
+def asked(trace: Trace, require: Sequence[Requirement]) -> dict[str, Of]:
+    """Return the figures that requirements ask for; raise UsageError for one that is unknown."""
+    requests = capture_of(trace).total.of("requests")
+    check_answerable(require, int(requests[0]), int(requests[1] + requests[4]))
+    found: dict[str, Of] = {}
+    for each in require:
+        write = int(each.direction == "writes")
+        if each.measure in OF_WEAR:
+            continue
+        if each.phase == "cold" or each.measure in ("warmup", "max", "iops"):
+            raise UsageError(f"{each.text!r}: {UNKNOWN_OF_WEEKS}")
+        if each.measure in ("hit", "busy"):
+            found[each.text] = {"hit": hit_ratio, "busy": busy}[each.measure]
+        elif each.measure == "mean":
+            found[each.text] = mean(write)
+        else:
+            found[each.text] = percentile(float(each.measure[1:]), write)
+    return found
+
 
 def suited(scenario: Scenario, trace: Trace) -> Scenario:
     """Return a scenario whose cache a sample can stand for; raise UsageError if there is none.
@@ -243,9 +304,7 @@ def suited(scenario: Scenario, trace: Trace) -> Scenario:
     Unless specified the policies are POLICIES.  Sequential runs cannot be seen in a sample, so the
     cache takes them in.
     """
-    capture = trace.sample
-    assert capture is not None
-    cache = scenario.cache
+    capture, cache = capture_of(trace), scenario.cache
     if not isinstance(cache, Table) or cache.kind != "page":
         raise UsageError(
             f"what {cache.kind} holds after weeks is unknown from a sample: use --cache page, "
@@ -258,8 +317,7 @@ def suited(scenario: Scenario, trace: Trace) -> Scenario:
     if not is_specified(scenario, ("cache", "sequential_cutoff")):
         chosen["sequential_cutoff"] = "0B"
     scenario = scenario.with_options(**chosen)
-    cache = scenario.cache
-    assert isinstance(cache, Table)
+    cache = table_of(scenario)
     check_sampled(capture, cache.admission, cache.replacement)
     refused = {
         "cache.mode": cache.mode not in MODES,
@@ -280,33 +338,14 @@ def estimate(
     trace: Trace,
     scenarios: Sequence[Scenario],
     report: Report | None = None,
-    more: Mapping[str, Of] | None = None,
+    require: Sequence[Requirement] = (),
 ) -> list[Estimate]:
     """Return the figures of caches that differ only in size and policies, for the whole capture.
 
-    `more` are figures beside FIGURES, by name.  Raises UsageError for caches that a sample cannot
-    stand for, or a capture that is too short.
+    They include those that requirements ask for.  Raises UsageError for caches that a sample cannot
+    stand for, for a requirement that it does not answer, or a capture that is too short.
     """
-    scenarios = [suited(each, trace) for each in scenarios]
-    (page_bytes,) = {each.cache.page_bytes for each in scenarios}
-    minutes = Minutes.of(trace)
-    with reading(trace, report):
-        touched, end_bytes = _touched(trace, page_bytes)
-    pages = [each.cache.pages(touched * page_bytes) for each in scenarios]
-    errors = _errors(trace, scenarios, pages)
-    capture = trace.sample
-    assert capture is not None
-    caches = [
-        Cache(
-            each.admission, each.replacement, max(round(size * capture.rate), 1), page_bytes, 0,
-            each.policy_parameters,
-        )
-        for each, size in zip(map(table_of, scenarios), pages)
-    ]  # fmt: skip
-    wanted = {one.begin_ns // MINUTE_NS for one in minutes.stretches}
-    contents = Contents(trace, page_bytes, wanted, caches)
-    job = Job(trace, scenarios, pages, errors, minutes, contents, end_bytes, report, more or {})
-    return job.estimates(str(scenarios[0].replay.mode))
+    return Job(trace, scenarios, report, require).estimates()
 
 
 @contextmanager
@@ -321,62 +360,68 @@ def reading(trace: Trace, report: Report | None) -> Iterator[None]:
         yield
 
 
-def _touched(trace: Trace, page_bytes: int) -> tuple[int, int]:
-    """Return the pages that the capture touches, estimated, and the end of its volume."""
-    capture = trace.sample
-    assert capture is not None
-    ids, end = Ids(), capture.end_bytes
-    for part in accesses(Sampled(trace), page_bytes):
-        ids.of(part.numbers)
-        end = max(end, (int(part.numbers.max()) + 1) * page_bytes)
-    return round(ids.count / capture.rate), end
-
-
 def table_of(scenario: Scenario) -> Table:
     """Return the page cache of a suited scenario."""
     assert isinstance(scenario.cache, Table)
     return scenario.cache
 
 
-def _errors(trace: Trace, scenarios: Sequence[Scenario], pages: Sequence[int]) -> list[float]:
-    """Return the error (95 %) of the sample's hit ratio of each cache."""
-    found: dict[tuple[str, str, int], float] = {}
-    tables = [table_of(each) for each in scenarios]
-    policies = [(each.admission, each.replacement) for each in tables]
-    for one in dict.fromkeys(policies):
-        sizes = [size for size, other in zip(pages, policies) if other == one]
-        cache = tables[policies.index(one)]
-        parameters = {
-            key: value for key, value in cache.policy_parameters.items() if key in PARAMETERS
-        }
-        counts = hits_of_sample(
-            trace, [f"{size} pages" for size in sizes], [one[1]], [one[0]], cache.page_bytes, {},
-            parameters,
-        )  # fmt: skip
-        found |= {(*one, size): each.page_hit_error for size, each in zip(sizes, counts)}
-    return [found[(*one, size)] for one, size in zip(policies, pages)]
-
-
-@dataclass
 class Job:
     """The replays of the minutes on all machines."""
 
-    trace: Trace
-    scenarios: list[Scenario]
-    pages: list[int]
-    errors: list[float]  # of hit ratios
-    minutes: Minutes
-    contents: Contents
-    end_bytes: int
-    report: Report | None
-    more: Mapping[str, Of]
-    _done: int = 0  # requests that were replayed, on all machines
+    def __init__(
+        self,
+        trace: Trace,
+        scenarios: Sequence[Scenario],
+        report: Report | None,
+        require: Sequence[Requirement],
+    ) -> None:
+        """Choose the minutes, and run the sample through the caches."""
+        self.trace, self.report, self.require = trace, report, require
+        self.figures = FIGURES | asked(trace, require)
+        self.scenarios = [suited(each, trace) for each in scenarios]
+        self.tables = list(map(table_of, self.scenarios))
+        (self.page_bytes,) = {each.page_bytes for each in self.tables}
+        self.minutes = Minutes.of(trace)
+        rate = capture_of(trace).rate
+        ids, self.end_bytes = Ids(), capture_of(trace).end_bytes  # the end of its volume
+        with reading(trace, report):
+            for part in accesses(Sampled(trace), self.page_bytes):
+                ids.of(part.numbers)
+                last = int(part.numbers.max())
+                self.end_bytes = max(self.end_bytes, (last + 1) * self.page_bytes)
+        touched_bytes = round(ids.count / rate) * self.page_bytes  # estimated
+        self.pages = [each.pages(touched_bytes) for each in self.tables]
+        self.errors = self._errors()
+        caches = [
+            Cache(each.admission, each.replacement, max(round(size * rate), 1), self.page_bytes, 0,
+                  each.policy_parameters)
+            for each, size in zip(self.tables, self.pages)
+        ]  # fmt: skip
+        wanted = {one.begin_ns // MINUTE_NS for one in self.minutes.stretches}
+        self.contents = Contents(trace, self.page_bytes, wanted, caches)
+        self._done = 0  # requests that were replayed, on all machines
 
-    def estimates(self, mode: str) -> list[Estimate]:
-        """Replay the minutes in a mode, and weight them.
+    def _errors(self) -> list[float]:
+        """Return the error (95 %) of the sample's hit ratio of each cache."""
+        found: dict[tuple[str, str, int], float] = {}
+        policies = [(each.admission, each.replacement) for each in self.tables]
+        for one in dict.fromkeys(policies):
+            sizes = [size for size, other in zip(self.pages, policies) if other == one]
+            known = self.tables[policies.index(one)].policy_parameters
+            counts = hits_of_sample(
+                self.trace, [f"{size} pages" for size in sizes], [one[1]], [one[0]],
+                self.page_bytes, {}, {key: known[key] for key in PARAMETERS if key in known},
+            )  # fmt: skip
+            found |= {(*one, size): each.page_hit_error for size, each in zip(sizes, counts)}
+        return [found[(*one, size)] for one, size in zip(policies, self.pages)]
+
+    def estimates(self) -> list[Estimate]:
+        """Replay the minutes in the scenario's mode, and weight them.
 
         "auto" is "think" if the disks alone do not keep up in most minutes and waits are known.
         """
+        mode: str = self.scenarios[0].replay.mode
         weighings = [
             Weighing.of(self.minutes, self.contents.hits(which, self.minutes.numbers))
             for which in range(len(self.scenarios))
@@ -428,14 +473,12 @@ class Job:
         number = len(self.minutes.stretches)
         cached = [Ran(number) for _ in self.scenarios]
         lower = [Ran(number) if error > 0 else None for error in self.errors]
-        page_bytes = self.contents.page_bytes
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
             for at, stretch, rows, before in self._replayed(self._machines - 1):
-                numbers = distinct(accesses_of(rows, page_bytes).numbers)
-                minute = self._minute(rows, apart(before, numbers, page_bytes), mode)
+                numbers = distinct(accesses_of(rows, self.page_bytes).numbers)
+                minute = self._minute(rows, apart(before, numbers, self.page_bytes), mode)
                 runs: list[Future[None]] = []
-                for which, scenario in enumerate(self.scenarios):
-                    cache = table_of(scenario)
+                for which, cache in enumerate(self.tables):
                     # By how much the shares of cached pages may be too high: all errors are theirs.
                     off = min(self.errors[which] / max(self.contents.first_share(), 1e-9), 1.0)
                     for ran, fewer in ((cached[which], 0.0), (lower[which], off)):
@@ -447,7 +490,9 @@ class Job:
                             minute.led_by,
                         )  # fmt: skip
                         runs.append(
-                            threads.submit(self._run, at, minute, mode, ran, scenario, *filled)
+                            threads.submit(
+                                self._run, at, minute, mode, ran, self.scenarios[which], *filled
+                            )
                         )
                         if filled.pages > PAGES_AT_ONCE // 2:
                             runs[-1].result()
@@ -482,18 +527,19 @@ class Job:
             lambda ran, rows: np.asarray(rows @ ran.ssd_bytes), cached, None, lower
         )
         first, last = int(self.minutes.numbers[0]), int(self.minutes.numbers[-1])
-        span_ns, figures = (last - first + 1) * MINUTE_NS, FIGURES | dict(self.more)
+        span_ns = (last - first + 1) * MINUTE_NS
         return Estimate(
             self.scenarios[which],
             self.pages[which],
-            {name: weighing.figure(of, alone) for name, of in figures.items()},
-            {name: weighing.figure(of, cached, None, lower) for name, of in figures.items()},
+            {name: weighing.figure(of, alone) for name, of in self.figures.items()},
+            {name: weighing.figure(of, cached, None, lower) for name, of in self.figures.items()},
             weighing.figure(FIGURES["mean_ns"], cached, alone, lower),
             Figure(written.value * DAY_NS / span_ns, written.error * DAY_NS / span_ns),
             self._hours(which, alone, cached),
             (weighing.share(alone.is_late), weighing.share(cached.is_late)),
             mode,
             (int((~self.minutes.is_worst).sum()), int(self.minutes.is_worst.sum())),
+            self.require,
         )
 
     def _hours(self, which: int, alone: Ran, cached: Ran) -> list[Hour]:

@@ -27,6 +27,7 @@ from hybridsim.foundation.wording import counted
 from hybridsim.requests.rows import UNKNOWN, Requests, joined
 from hybridsim.studies.batches import Sent
 from hybridsim.traces.formats.ordering import from_origin
+from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.thinned.layout import ROWS_MAX, Role
 from hybridsim.traces.thinned.thinner import MINUTE_NS, Stretch
 from hybridsim.traces.trace import Trace
@@ -41,6 +42,12 @@ WEIGHT_LEAST, WEIGHT_MOST = 0.1, 10.0  # of the uncalibrated weight
 MINUTES_AN_HOUR = 60
 LED_BY = 256  # requests before a minute: more than an array's disks have segments
 GAP_NS = 10**9 // 4
+
+
+def capture_of(trace: Trace) -> Thinned:
+    """Return the capture whose sample a trace is."""
+    assert trace.sample is not None
+    return trace.sample
 
 
 @dataclass(frozen=True)
@@ -65,33 +72,35 @@ class Minutes:
         """
         rows = []
         for each in trace.counts():
-            requests = each.of("requests")
-            rows.append(
-                (
-                    each.begin_ns // MINUTE_NS, each.requests, requests[Op.READ],
-                    requests[Op.WRITE] + requests[Op.WRITE_ZEROES], each.of("bytes").sum(),
-                    each.of("latency_sum_ns").sum(),
+            if each.requests:
+                by_op = each.of("requests")
+                rows.append(
+                    (
+                        each.begin_ns // MINUTE_NS,
+                        each.requests,
+                        by_op[Op.READ],
+                        by_op[Op.WRITE] + by_op[Op.WRITE_ZEROES],
+                        each.of("bytes").sum(),
+                        each.of("latency_sum_ns").sum(),
+                    )
                 )
-            )  # fmt: skip
-        columns = np.array([row for row in rows if row[1]], np.int64).T
-        capture = trace.sample
-        assert capture is not None
-        known = dict(zip(columns[0].tolist(), range(columns.shape[1])))
+        numbers, requests, reads, writes, moved, waited = np.array(rows, np.int64).T
+        capture = capture_of(trace)
+        known = {number: at for at, number in enumerate(numbers.tolist())}
         kept = [one for one in capture.stretches.values() if one.begin_ns // MINUTE_NS in known]
-        worst = sorted((one for one in kept if one.roles & Role.WORST), key=lambda one: -one.score)
-        typical = sorted((one for one in kept if one.roles & Role.TYPICAL),
-                         key=lambda one: one.rank)  # fmt: skip
 
-        def first(ranked: list[Stretch], most: int, least: int, requests: int) -> list[Stretch]:
+        def first(ranked: list[Stretch], most: int, least: int, within: int) -> list[Stretch]:
             """Return the first minutes of a ranking that can be replayed within limits."""
-            until = np.cumsum([min(int(columns[1][known[one.begin_ns // MINUTE_NS]]), ROWS_MAX)
-                               for one in ranked])  # fmt: skip
-            within = int(np.searchsorted(until, requests, "right"))
-            return ranked[: min(max(within, least), most)]
+            places = [known[one.begin_ns // MINUTE_NS] for one in ranked]
+            until = np.cumsum(np.minimum(requests[places], ROWS_MAX))
+            number = int(np.searchsorted(until, within, "right"))
+            return ranked[: min(max(number, least), most)]
 
+        worst = sorted((one for one in kept if one.roles & Role.WORST), key=lambda one: -one.score)
         worst = first(worst, WORST_MAX, 1, WORST_REQUESTS)
         certain = {one.begin_ns for one in worst}
-        others = [one for one in typical if one.begin_ns not in certain]
+        others = [one for one in kept if one.roles & Role.TYPICAL and one.begin_ns not in certain]
+        others.sort(key=lambda one: one.rank)
         drawn = first(others, TYPICAL_MAX, TYPICAL_MIN, TYPICAL_REQUESTS)
         if len(drawn) < TYPICAL_MIN:
             raise TraceError(
@@ -99,10 +108,9 @@ class Minutes:
                 f"an error of latencies needs {TYPICAL_MIN}: record for longer, or with a larger "
                 f"--max, or replay single minutes: {capture.choices}"
             )
-        both = {one.begin_ns: one for one in [*worst, *drawn]}
-        stretches = [both[begin] for begin in sorted(both)]
+        stretches = sorted([*worst, *drawn], key=lambda one: one.begin_ns)
         return cls(
-            columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], stretches,
+            numbers, requests, reads, writes, moved, waited, stretches,
             np.array([known[one.begin_ns // MINUTE_NS] for one in stretches]),
             np.array([one.begin_ns in certain for one in stretches]),
         )  # fmt: skip
