@@ -30,9 +30,9 @@ from hybridsim.studies.explore.exploring import (
     OVER,
     QUANTITIES,
     explore,
+    explored,
     surfaces_of,
 )
-from hybridsim.studies.explore.figures import explored
 from hybridsim.studies.explore.surface import LINEAR, LOG, Coordinates, Surface
 from hybridsim.studies.replay import replay
 from hybridsim.studies.sweep.figures import BLOCKS, INTERVALS

@@ -28,7 +28,7 @@ from hybridsim.cli import cli, main
 from hybridsim.cli.sweep import words as worded
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import parse_size
-from hybridsim.scenario.overrides import value_of, values_of, written
+from hybridsim.scenario.origin import value_of, values_of, written
 from hybridsim.show.sweep import text
 from hybridsim.studies.sweep import fork_server as nursery
 from hybridsim.studies.sweep import plan as planning

@@ -37,10 +37,10 @@ from hybridsim.requests.host import Host
 from hybridsim.requests.source import Source
 from hybridsim.scenario import Backing, Cache, Scenario
 from hybridsim.scenario.bcache import BcacheTable
-from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.event import check_no_events
 from hybridsim.scenario.levels import KINDS, row_chunks
+from hybridsim.scenario.machine import CacheTable
 from hybridsim.scenario.opencas import OpenCasTable
 from hybridsim.scenario.writecache import WritecacheTable
 from hybridsim.storage.controller import Controller

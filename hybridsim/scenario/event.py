@@ -17,7 +17,7 @@ from hybridsim.storage.drives import Part, Rate, Time
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
     from hybridsim.scenario.backing import Backing
-    from hybridsim.scenario.caches import CacheTable
+    from hybridsim.scenario.machine import CacheTable
 
 # The keys that specify what happens; each event has one.
 WHAT = ("reboot", "detach", "ssd", "disk", "rebuild", "backup")

@@ -1,20 +1,39 @@
-"""All tables of a scenario, among them `host`, `replay` and `price`, and the keys of each."""
+"""All tables of a scenario, among them `host`, `replay` and `price`, and the keys of each.
+
+A new kind of cache is one file with its table, and one line here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
 from hybridsim.foundation.machine_parameters import HostParameters
 from hybridsim.foundation.toml.places import Path
 from hybridsim.scenario.backing import Backing, ControllerDram
-from hybridsim.scenario.caches import CACHE_KINDS, CACHE_TABLES, AnyCache
+from hybridsim.scenario.bcache import BcacheTable
+from hybridsim.scenario.cache import Cache
+from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.event import Event, refused
 from hybridsim.scenario.levels import Rebuild
+from hybridsim.scenario.opencas import OpenCasTable
+from hybridsim.scenario.writecache import WritecacheTable
 from hybridsim.storage.drives import DRIVES, Part, Rate, Time
 from hybridsim.storage.drives.ssd import Flash
+
+CacheTable = (
+    Cache  # fixed pages
+    | BcacheTable
+    | DmCacheTable
+    | OpenCasTable
+    | WritecacheTable
+)
+CACHE_TABLES = get_args(CacheTable)
+CACHE_KINDS: tuple[str, ...] = tuple(
+    kind for table in CACHE_TABLES for kind in get_args(table.model_fields["kind"].annotation)
+)
 
 
 class Host(Part):
@@ -63,7 +82,7 @@ class Machine(Part):
     preset: str = ""  # name of a system of the catalog
     seed: int = Field(1, ge=0, lt=2**63)
     backing: Backing
-    cache: AnyCache
+    cache: Annotated[CacheTable, Field(discriminator="kind")]
     host: Host = Field(default_factory=lambda: Host.model_validate({}))
     replay: Replay = Field(default_factory=lambda: Replay.model_validate({}))
     price: Price | None = None

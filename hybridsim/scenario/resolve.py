@@ -1,21 +1,27 @@
-"""Complete a scenario: drives of the catalog, presets, defaults, validation."""
+"""Complete a scenario: drives of the catalog, presets, defaults, validation.
+
+A preset is a complete system of the catalog: `preset = "digitalocean-volume"` takes all values of
+that file in `catalog/system`; the scenario's own values override them.
+"""
 
 from __future__ import annotations
 
 import copy
+import tomllib
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
 
 from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.toml.places import Path
 from hybridsim.foundation.toml.problems import Problem, explain, report
-from hybridsim.scenario import levels, presets
+from hybridsim.scenario import levels
 from hybridsim.scenario.machine import DEFAULT_KINDS, Machine, known_keys, path_in_text
-from hybridsim.scenario.origin import Origin
+from hybridsim.scenario.origin import DEFAULT_DRIVES, Origin
 from hybridsim.storage import catalog
 
-DEFAULT_DRIVES = {"backing": "hgst-ultrastar-7k8", "cache": "samsung-pm9a3-1920gb"}
 ALIASES = {"raid0": "stripe"}
 
 
@@ -24,7 +30,8 @@ def resolved(origin: Origin) -> Machine:
     problems: list[Problem] = []
     tables = copy.deepcopy(dict(origin.specified))
     try:
-        tables = presets.under(tables)
+        if (name := tables.get("preset", "")) != "":
+            tables = overlaid(preset(name), tables)
     except ScenarioError as error:
         problems.append(origin.problem(("preset",), str(error)))
         tables["preset"] = ""
@@ -92,3 +99,49 @@ def _complete(backing: dict[str, Any]) -> None:
         for key in ("window", "age_limit"):
             if key in drive:
                 backing.setdefault(key, drive[key])
+
+
+@cache
+def preset_text(name: str) -> str:
+    """Return a preset's file; raise ScenarioError, with a suggestion, if there is none."""
+    known = catalog.systems()
+    if name not in known:
+        raise ScenarioError(f"unknown preset {name!r}: {hint(name, known)}")
+    return (catalog.FOLDER / catalog.SYSTEM / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def preset(name: object) -> dict[str, Any]:
+    """Return the values of a preset."""
+    if not isinstance(name, str):
+        known = hint("", catalog.systems())
+        raise ScenarioError(f"preset must be a name in quotes, not {name!r}: {known}")
+    return tomllib.loads(preset_text(name))
+
+
+def in_preset(name: str, path: tuple[str | int, ...]) -> bool:
+    """Return whether a preset has a value at this path."""
+    value: Any = preset(name)
+    for key in path:
+        if not isinstance(value, dict) or key not in value:
+            return False
+        value = value[key]
+    return True
+
+
+def overlaid(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Return a preset with a scenario's own values over it, table by table.
+
+    Single values of a drive's table change the preset's drive; a name or a `like` replaces it.
+    """
+    result = copy.deepcopy(below)
+    for key, value in own.items():
+        old = result.get(key)
+        if isinstance(value, dict) and key == "drive":
+            keeps = "like" not in value and "kind" not in value
+            old = {"like": old} if isinstance(old, str) else old
+            result[key] = {**old, **value} if keeps and isinstance(old, dict) else value
+        elif isinstance(value, dict) and isinstance(old, dict):
+            result[key] = overlaid(old, value)
+        else:
+            result[key] = value
+    return result

@@ -32,13 +32,13 @@ from hybridsim.studies.explore.exploring import (
     SHARE,
     TIME,
     WARM,
+    WEAR,
     WRITE,
     WRITE_P99,
     Estimate,
     Exploration,
 )
 from hybridsim.studies.explore.exploring import explore as run
-from hybridsim.studies.explore.figures import WEAR
 from hybridsim.studies.replay import replay
 from hybridsim.studies.runs import Progress
 from hybridsim.studies.sweep.named_trace import AnyTrace, NamedTrace

@@ -114,8 +114,9 @@ class Setting:
         return tuple(each.mean if each else None for each in self.estimates)
 
     def _values(self, objective: Objective) -> list[float | None]:
-        return [objective.value(one, point.scenario)
-                for one, point in zip(self.figures, self.points)]  # fmt: skip
+        return [
+            objective.value(one, point.scenario) for one, point in zip(self.figures, self.points)
+        ]
 
     def level(self, key: str) -> Any:
         """Return the value of a key, or the trace for TRACE."""
@@ -135,8 +136,9 @@ class Setting:
         known = [one.get(INTERVALS, {}).get(name) for one in self.figures]
         ends = half = None
         if known and all(known) and all(values):
-            shares = [(low / value, high / value)
-                      for (low, high), value in zip(known, values) if value]  # fmt: skip
+            shares = [
+                (low / value, high / value) for (low, high), value in zip(known, values) if value
+            ]
             low, high = (sum(each) / len(shares) for each in zip(*shares))
             ends = over.mean * min(low, 1.0), over.mean * max(high, 1.0)
         if over.half and over.n > 1:
@@ -178,8 +180,11 @@ class Setting:
         """Yield a flat row per replay: the ends of intervals have columns, blocks have none."""
         for point, figures in zip(self.points, self.figures):
             row = {"trace": self.trace, "seed": point.scenario.seed, **self.values}
-            row |= {each.text: each.value(figures, point.scenario)
-                    for each in self.objectives if each.measure is None}  # fmt: skip
+            row |= {
+                each.text: each.value(figures, point.scenario)
+                for each in self.objectives
+                if each.measure is None
+            }
             row |= {name: each for name, each in figures.items() if name not in (INTERVALS, BLOCKS)}
             for name, (low, high) in figures.get(INTERVALS, {}).items():
                 row |= {f"{name}.low": low, f"{name}.high": high}

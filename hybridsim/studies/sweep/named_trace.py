@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -174,15 +174,15 @@ def _write(trace: Trace, chosen: dict[int, str], folder: Path) -> None:
     began_ns: dict[int, int] = {}
     held = 0
     for part in trace.chunks_apart():
-        for index in chosen.keys() & set(np.unique(part.device).tolist()):
-            is_own = part.device == index
-            rows: np.ndarray[Any, Any] = np.zeros(np.count_nonzero(is_own), ROW)
-            for name, column in zip(Requests._fields, part):
-                rows[name] = column[is_own]
+        for index in filter(chosen.__contains__, np.unique(part.device).tolist()):
+            mine = Requests._make(column[part.device == index] for column in part)
+            rows = np.zeros(mine.rows, ROW)
+            for name, column in zip(Requests._fields, mine):
+                rows[name] = column
             rows["device"] = 0
-            first_ns = began_ns.setdefault(index, int(rows["arrival_ns"][0]))
+            first_ns = began_ns.setdefault(index, int(mine.arrival_ns[0]))
             for name in ("arrival_ns", "dispatch_ns", "complete_ns"):
-                rows[name][rows[name] >= 0] -= first_ns
+                rows[name] -= np.where(rows[name] >= 0, first_ns, 0)
             waiting.setdefault(index, []).append(rows.tobytes())
             held += len(rows)
         if held >= WAITING_ROWS:

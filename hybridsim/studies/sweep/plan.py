@@ -45,8 +45,7 @@ from hybridsim.foundation.units import (
 )
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.event import check_no_events
-from hybridsim.scenario.origin import Origin
-from hybridsim.scenario.overrides import path_of, value_of, values_of
+from hybridsim.scenario.origin import Origin, path_of, value_of, values_of
 from hybridsim.studies.sweep.figures import Objective
 from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.traces.trace import GENERATED
