@@ -292,6 +292,14 @@ def test_the_replay_that_decides_the_mode_is_not_made_twice(tmp_path):
     assert one.replays[0].command == again.command
 
 
+def test_an_interrupt_of_the_replay_that_decides_the_mode_ends_the_exploration(tmp_path):
+    def interrupted(point):
+        raise KeyboardInterrupt
+
+    with pytest.raises(UsageError, match="interrupted"):
+        explore(NamedTrace.here((LOAD,)), folder=tmp_path, workers=1, compute=interrupted)
+
+
 class Stuck:
     """Two workers, of which one never ends its second point; each other point takes a second."""
 

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from hybridsim.cli.scenario import scenario as command
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.scenario import Scenario
-from hybridsim.scenario.resolve import preset_text
+from hybridsim.scenario.machine import preset_text
 from hybridsim.storage.catalog import systems
 
 

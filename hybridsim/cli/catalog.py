@@ -87,7 +87,7 @@ def show(name: str, as_json: bool) -> None:
     or recalled (from memory of a datasheet: check it).
     """
     from hybridsim.scenario import Scenario
-    from hybridsim.scenario.resolve import preset, preset_text
+    from hybridsim.scenario.machine import preset, preset_text
     from hybridsim.storage import catalog
 
     if name not in catalog.names() and name in catalog.systems():

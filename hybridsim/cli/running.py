@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hybridsim.answers.result import Result
     from hybridsim.cli.arguments import Outputs
     from hybridsim.scenario import Scenario
-    from hybridsim.studies.estimate.answer import Answer
+    from hybridsim.studies.estimate.estimate import Answer
     from hybridsim.studies.runs import Progress, Report
     from hybridsim.traces.trace import Trace
 

@@ -56,7 +56,7 @@ def size(
     site = site_of()
     trace = chosen.read()
     if trace.sample is not None:
-        from hybridsim.studies.estimate.answer import size_sample
+        from hybridsim.studies.estimate.estimate import size_sample
 
         refuse(trace, html=out.html_file, details=out.details)
         estimated(lambda report: size_sample(trace, site, required, report), out)

@@ -156,7 +156,7 @@ def watch(
     def caches_from(begun: Piece) -> list[Simulated]:
         """Return the caches, empty, for requests from a piece on."""
         caches: list[Simulated] = []
-        real = study.settings(begun.state or (kept.status() if kept else ""))
+        real = study.settings(begun.state or kept.status())
         if real is not None:
             caches.append(_as_it_runs(site, real, begun))
         if "page" in chosen and (real is None or cache_size):
@@ -165,7 +165,7 @@ def watch(
         return caches + _on_devices(site, chosen, sizes, size, begun)
 
     try:
-        kept = Kept(state_file) if state_file else None
+        kept = Kept(state_file or "")
         if device != "-":
             note_compiling()
             study.compile_for(caches_from(study.unseen(counters() if counters else "")))

@@ -4,12 +4,11 @@ A file lists only what differs from the default scenario.  All errors in it are 
 each with its line, a caret and the correction.
 
     origin      the specified values and their places; of any key, set over the file
-    resolve     systems and drives of the catalog, and defaults, filled in
-    machine     the tables and the list of them; each validates itself
-    backing, cache, bcache, dmcache, opencas, writecache
+    machine     the tables, each of which validates itself; the catalog's values and defaults
+    backing     the arrays, their capacity and the losses they survive
+    cache, bcache, dmcache, opencas, writecache
                 tables
     fast_tier   what the tables of all kinds of cache share
-    levels      the kinds of arrays, their capacity and the losses they survive
     event       what happens to the machine during the load
     building    the machine that is simulated
     key_help    what each key takes and means, for `hybridsim explain` and the site
@@ -32,10 +31,9 @@ from hybridsim.foundation.toml.problems import cleaned
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.cache import Cache
 from hybridsim.scenario.event import Event
-from hybridsim.scenario.machine import CacheTable, Host, Price, Replay
+from hybridsim.scenario.machine import CacheTable, Host, Price, Replay, in_preset, resolved
 from hybridsim.scenario.options import OPTIONS, Options
 from hybridsim.scenario.origin import SET, Origin, written
-from hybridsim.scenario.resolve import in_preset, resolved
 from hybridsim.storage import catalog
 from hybridsim.storage.drives import HardDisk, Part
 
@@ -113,10 +111,10 @@ class Scenario:
     @property
     def options(self) -> list[str]:
         """Return the command-line options that were set over the file."""
-        return [option for _, option in self.options_by_key()]
+        return [option for _, option in self.options_by_path()]
 
-    def options_by_key(self) -> Iterator[tuple[str, str]]:
-        """Yield the options that were set over the file, each with its key."""
+    def options_by_path(self) -> Iterator[tuple[Path, str]]:
+        """Yield the options that were set over the file, each with the path of its key."""
         for path, name in self.origin.options.items():
             value: Any = self.origin.specified
             for key in path:
@@ -125,7 +123,7 @@ class Scenario:
             if path == ("event",):
                 texts = [f"{name} {event.text}" for event in self.events]
             for text in texts:
-                yield ".".join(map(str, path)), text
+                yield path, text
 
     @property
     def words(self) -> tuple[str, str]:

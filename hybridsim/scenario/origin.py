@@ -52,13 +52,7 @@ class Origin:
 
     def with_keys(self, values: Mapping[str, Any]) -> Origin:
         """Return a copy with values of any keys set; raise ScenarioError for an invalid key."""
-        paths: dict[Path, Any] = {}
-        for key, value in values.items():
-            if key == POLICY:
-                both = policies(str(value))
-                paths |= {("cache", "admission"): both[0], ("cache", "replacement"): both[1]}
-            else:
-                paths[path_of(key)] = value
+        paths = spelled_out(values)
         named = {path: SET + ".".join(map(str, path)) for path in paths}
         changed = {path[:2] for path in paths if len(path) > 2 and path[1] == "drive"}
         drives: dict[Path, Any] = {
@@ -117,6 +111,18 @@ class Origin:
             return Problem(message, place=".".join(map(str, path)) or self.name)
         line, column = self.places.line_column(path, of)
         return Problem.at(message, self.text, self.name, line, column)
+
+
+def spelled_out(values: Mapping[str, Any]) -> dict[Path, Any]:
+    """Return values of keys by path, `cache.policy` as the two keys that it stands for."""
+    paths: dict[Path, Any] = {}
+    for key, value in values.items():
+        if key == POLICY:
+            both = policies(str(value))
+            paths |= {("cache", "admission"): both[0], ("cache", "replacement"): both[1]}
+        else:
+            paths[path_of(key)] = value
+    return paths
 
 
 def path_of(key: str) -> Path:

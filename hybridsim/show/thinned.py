@@ -17,8 +17,8 @@ from hybridsim.foundation.wording import (
     span,
 )
 from hybridsim.show.page import MET, MISSED, mark, page, paragraph, table
-from hybridsim.studies.estimate.answer import Answer
-from hybridsim.studies.estimate.estimate import Estimate, Figure
+from hybridsim.studies.estimate.estimate import Answer, Estimate
+from hybridsim.studies.estimate.minutes import Figure
 from hybridsim.studies.week import DAYS, Week, clock, local_time, week
 from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.trace import Trace

@@ -34,8 +34,10 @@ from hybridsim.answers.result import Result, plain
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.printable import shell_line
+from hybridsim.foundation.toml.places import Path
 from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Scenario
+from hybridsim.scenario.origin import spelled_out
 from hybridsim.studies.explore import planning
 from hybridsim.studies.explore.axes import (
     AT_SIZE,
@@ -62,7 +64,7 @@ from hybridsim.studies.explore.surface import (
 )
 from hybridsim.studies.sweep.figures import figures
 from hybridsim.studies.sweep.named_trace import NamedTrace
-from hybridsim.studies.sweep.point import Compute, Point, point, replayed
+from hybridsim.studies.sweep.point import Compute, Point, point, result_of
 from hybridsim.studies.sweep.running import Progress, Running, Settled
 from hybridsim.studies.sweep.store import FOLDER, Store
 from hybridsim.studies.sweep.sweep import check_crew, crew
@@ -305,8 +307,7 @@ class Exploration:
         Times are in ns, shares and factors are plain numbers.
         """
         if place in self.by_place:
-            value = self.by_place[place].figures.get(name)
-            number = None if value is None else float(value)
+            number = self.by_place[place].figure(name)
             return Estimate(number, number, number, True)
         surface = self.surfaces.get(name)
         if surface is None:
@@ -390,7 +391,10 @@ class Exploration:
             [
                 {axis.name: axis.choices[n].name for axis, n in zip(self.axes, each.place)}
                 | {"answer": each.figures["answer"]}
-                | {q.name: _number(each.figures.get(q.name)) for q in QUANTITIES}
+                | {
+                    q.name: math.nan if (figure := each.figure(q.name)) is None else figure
+                    for q in QUANTITIES
+                }
                 for each in self.replays
             ]
         )
@@ -405,7 +409,8 @@ class Exploration:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON, which the HTML page contains too."""
         names = [each.name for each in QUANTITIES]
-        prices, backing = self.prices, self.site.backing
+        prices = self.prices
+        backing = self.site.backing
         result = {
             "schema": SCHEMA,
             "tool": {"version": __version__},
@@ -484,8 +489,10 @@ class Exploration:
         words = ["hybridsim", "replay", *self.trace.arguments]
         if self.site.origin.name:
             words += ["--scenario", self.site.origin.name]
-        keys = set().union(*(_keys(each.values) for axis in self.axes for each in axis.choices))
-        return shell_line([*words, *_words(self.site, lambda key: key not in keys)])
+        paths = {
+            path for axis in self.axes for each in axis.choices for path in spelled_out(each.values)
+        }
+        return shell_line([*words, *_words(self.site, lambda path: path not in paths)])
 
     def _choice(self, number: int, n: int) -> dict[str, Any]:
         """Return choice `n` of an axis, and what the page computes costs and wear of."""
@@ -495,15 +502,15 @@ class Exploration:
             "name": choice.name,
             "at": choice.at,
             "words": list(choice.words),
-            "options": shell_line(_words(changed, _keys(choice.values).__contains__)),
+            "options": shell_line(_words(changed, spelled_out(choice.values).__contains__)),
         }
         if axis.served:
             about["served"] = axis.served[n]
         site = self._able(moved(self.own, {number: n}), number)
         if site is None:
             return about
-        tier, disks = site.cache, site.backing
         if axis.name == SSD:
+            tier = site.cache
             held_bytes = tier.members * tier.drive.capacity_bytes
             about |= {
                 "drives": tier.members,
@@ -513,6 +520,7 @@ class Exploration:
                 "endurance_bytes": tier.endurance_bytes,
             }
         if axis.name == MEMBERS:
+            disks = site.backing
             held_bytes = disks.members * disks.drive.capacity_bytes
             about |= {"gb": held_bytes / GB, "kind": disks.drive.kind}
         if axis.name == CACHE:
@@ -632,7 +640,8 @@ class _Run:
 
     def on_point(self, progress: Progress, settled: Settled | None, stage: str = "") -> None:
         """Report the progress, and estimate the time that is left."""
-        done, to_do = progress.done, max(self.planned - progress.done, 0)
+        done = progress.done
+        to_do = max(self.planned - done, 0)
         if progress.took_s:
             # The median: the first replay of each kind of cache compiles.
             self.each_s = float(np.median(progress.took_s)) / progress.lanes
@@ -692,11 +701,10 @@ class _Run:
                 self.failed[each] = ("", str(error))
         wanted = [one for place, one in points.items() if place not in self.given]
         try:
-            rows = self.running.finish(wanted, self)
-            known = {key: row["figures"] for key, row in rows.items()}
+            self.running.finish(wanted, self)
         except KeyboardInterrupt:
             self.ended = INTERRUPTED
-            known = self.running.on_disk(wanted)
+        known = self.running.on_disk(wanted)
         done = []
         for place, one in points.items():
             found = self.given.get(place) or known.get(one.key)
@@ -776,7 +784,9 @@ class _Run:
 
         That it was over, or interrupted, concerns the planned replays only.
         """
-        ended, self.ended, self.checks = self.ended, "", 0
+        ended = self.ended
+        self.ended = ""
+        self.checks = 0
         try:
             if number and ended != INTERRUPTED and self.may_begin(0):
                 self._check(number)
@@ -791,7 +801,8 @@ class _Run:
         free = planning.Planner(self.axes, self.able).drawn(set(self.taken), SEED + 10**6)
         done = self.run([tuple(each) for each in free[:number].tolist()])
         for each, quantity in itertools.product(done, QUANTITIES):
-            value, estimate = each.figure(quantity.name), found.estimate(quantity.name, each.place)
+            value = each.figure(quantity.name)
+            estimate = found.estimate(quantity.name, each.place)
             if quantity.is_checked and (value is not None or estimate.value is not None):
                 self.checked.append(Checked(quantity.name, each.place, value, estimate))
         self.replays += done
@@ -875,23 +886,14 @@ def usual_band(surface: Surface, of: Sequence[Axis]) -> float:
     return float(np.median((high - low) / 2 / np.maximum(np.abs(middle), 1e-12)))
 
 
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
-
-
 def _short(value: float | None) -> float | None:
     """Return a value with the digits that a screen can show, and a few more."""
     return None if value is None else float(f"{value:.7g}")
 
 
-def _keys(values: Mapping[str, Any]) -> set[str]:
-    policy = {"cache.admission", "cache.replacement"} if "cache.policy" in values else set()
-    return (set(values) - {"cache.policy"}) | policy
-
-
-def _words(site: Scenario, is_wanted: Callable[[str], bool]) -> list[str]:
+def _words(site: Scenario, is_wanted: Callable[[Path], bool]) -> list[str]:
     """Return the words of those options of a scenario whose key is wanted."""
-    options = [option for key, option in site.options_by_key() if is_wanted(key)]
+    options = [option for path, option in site.options_by_path() if is_wanted(path)]
     return [word for option in options for word in option.split(" ", 1)]
 
 
@@ -900,18 +902,14 @@ def explored(point: Point, shared_folder: str | None = None) -> dict[str, Any]:
 
     In `shared_folder` the processes share the results of the disks alone.
     """
-    return replayed(point, _curves, shared_folder, has_intervals=False)
+    return figures_of(result_of(point, shared_folder))
 
 
 def figures_of(result: Result) -> dict[str, Any]:
     """Return what an exploration keeps of a result."""
-    return figures(result, has_intervals=False) | _curves(result)
-
-
-def _curves(result: Result) -> dict[str, Any]:
     whole, about = result.phases["whole"], result.scenario
     worn = wear(whole, about.get("endurance_bytes"), about.get("capacity_bytes"))
-    return {
+    return figures(result, has_intervals=False) | {
         SATURATED: whole.saturated,
         ALONE_SATURATED: result.phases["none_whole"].saturated,
         WEAR: None if worn is None else worn.drive_writes_per_day,

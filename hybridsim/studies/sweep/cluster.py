@@ -58,8 +58,8 @@ class Cluster:
         self._compute = compute
         self._address = scheduler
         self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self._under_way: dict[str, tuple[Point, Future]] = {}  # by task
-        self._at: dict[str, str | None] = {}  # by task: its worker's address
+        # By task, with its worker's address.
+        self._under_way: dict[str, tuple[Point, Future, str | None]] = {}
         self._homes: dict[Any, str] = {}  # by disks: address of their last worker
         self._lost: list[Point] = []
         self._numbers = itertools.count()
@@ -110,8 +110,7 @@ class Cluster:
             computed, self._compute, point, key=task, pure=False,
             workers=home and [home], allow_other_workers=bool(home),
         )  # fmt: skip
-        self._under_way[task] = point, future
-        self._at[task] = home
+        self._under_way[task] = point, future, home
         future.add_done_callback(self._done.put)
 
     def _home(self, point: Point) -> str | None:
@@ -121,7 +120,7 @@ class Cluster:
         """
         if self._own is None:
             return None
-        loads = Counter(self._at.values())
+        loads = Counter(home for _point, _future, home in self._under_way.values())
         workers = [each.worker_address for each in self._own.workers.values()]
         workers = [address for address in workers if address]  # others are restarting
         if not workers:
@@ -141,8 +140,7 @@ class Cluster:
             return None
         if future.key not in self._under_way:  # dropped
             return None
-        point, _ = self._under_way.pop(future.key)
-        del self._at[future.key]
+        point, *_ = self._under_way.pop(future.key)
         try:
             row = future.result(timeout=GATHER_S)
         except KilledWorker as error:
@@ -153,19 +151,18 @@ class Cluster:
         except Exception as error:
             return Settled(point, None, why_of(error))
         else:
-            host, theirs = row["run"]["host"], row["run"]["version"]
+            theirs = row["run"]["version"]
             if theirs == version():
                 return Settled(point, row)
-            why = f"the worker on {host} runs hybridsim {theirs}, not {version()}"
+            why = f"the worker on {row['run']['host']} runs hybridsim {theirs}, not {version()}"
             return Settled(point, None, why)  # its result may differ
         return None
 
     def drop(self) -> None:
         """Release the submitted points; what a worker computes is of no interest any more."""
-        for _point, future in self._under_way.values():
+        for _point, future, _home in self._under_way.values():
             future.release()
         self._under_way.clear()
-        self._at.clear()
         self._lost.clear()
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -114,15 +115,13 @@ def judged(result: Result) -> dict[str, Any]:
 def measures() -> Iterator[Measure]:
     """Yield all measures."""
     percentiles = [f"p{percent:g}" for percent in PERCENTILES]
-    for name in (*OF_REQUESTS, *percentiles):
-        for direction in DIRECTIONS:
-            for phase in PHASES:
-                yield Measure(name, name, direction, phase)
-    for name in OF_PHASES:
-        for phase in PHASES:
-            yield Measure(name, name, "reads", phase)
-    for name in OF_RUNS:
-        yield Measure(name, name, "reads", "warm")
+    for names, directions, phases in (
+        ((*OF_REQUESTS, *percentiles), DIRECTIONS, PHASES),
+        (OF_PHASES, ("reads",), PHASES),
+        (OF_RUNS, ("reads",), ("warm",)),
+    ):
+        for name, direction, phase in itertools.product(names, directions, phases):
+            yield Measure(name, name, direction, phase)
 
 
 def name_of(measure: Measure) -> str:

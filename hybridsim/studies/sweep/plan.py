@@ -304,11 +304,7 @@ def load(path: str) -> Plan:
 def loads(text: str, name: str = "sweep.toml") -> Plan:
     """Read a plan from text; paths in it are relative to the file `name`."""
     origin = Origin.read(cleaned(text), name)
-    try:
-        file = SweepFile.model_validate(origin.specified)
-    except ValidationError as error:
-        problems = explain(error, origin, _known_keys, _path_in_text)
-        raise ScenarioError(report(problems, "sweep")) from None
+    file = _read(origin.specified, origin, "sweep", ScenarioError)
     try:
         return _plan(file, FilePath(name).parent, origin)
     except (ScenarioError, UsageError) as error:
@@ -323,12 +319,18 @@ def of_tables(tables: Mapping[str, Any]) -> Plan:
     Paths are relative to the current folder.  Raises UsageError or ScenarioError with the key.
     """
     origin = Origin("the plan")
+    file = _read(tables, origin, "plan", UsageError)
+    return _plan(file, FilePath(), origin)
+
+
+def _read(
+    tables: Mapping[str, Any], origin: Origin, what: str, wrong: type[ScenarioError | UsageError]
+) -> SweepFile:
     try:
-        file = SweepFile.model_validate(dict(tables))
+        return SweepFile.model_validate(dict(tables))
     except ValidationError as error:
         problems = explain(error, origin, _known_keys, _path_in_text)
-        raise UsageError(report(problems, "plan")) from None
-    return _plan(file, FilePath(), origin)
+        raise wrong(report(problems, what)) from None
 
 
 def _plan(file: SweepFile, folder: FilePath, origin: Origin) -> Plan:

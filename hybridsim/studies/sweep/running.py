@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.studies.sweep.point import Compute, Kind, Point, compiled_kind, computed
-from hybridsim.studies.sweep.store import Row, Store
+from hybridsim.studies.sweep.store import Store
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.cluster import Cluster
@@ -167,8 +167,8 @@ class Running:
         if self.progress.passed_s > QUIET_S:
             self._report(self.progress, None)
 
-    def finish(self, points: Iterable[Point], clock: Clock | None = None) -> dict[str, Row]:
-        """Settle all points; return the rows of the successful ones, by key.
+    def finish(self, points: Iterable[Point], clock: Clock | None = None) -> None:
+        """Settle all points: then the successful ones are on disk.
 
         With a clock points begin in their order, none once it has refused one, and those
         under way when its time is up are dropped.
@@ -190,8 +190,6 @@ class Running:
                     self._settle(settled)
             elif waiting:  # other clients compute all remaining points
                 time.sleep(LOOK_AGAIN_S / 10)
-        rows = {key: self._store.get(key) for key in wanted}
-        return {key: row for key, row in rows.items() if row is not None}
 
     def on_disk(self, points: Iterable[Point]) -> dict[str, dict[str, Any]]:
         """Return the figures of the points that are on disk, by key.

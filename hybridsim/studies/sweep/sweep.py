@@ -193,8 +193,8 @@ class UnderWay:
             if not points:
                 raise UsageError(self._impossible[0].why)
             self._points += [of_trace for each in expanded for of_trace in each if of_trace]
-            rows = running.finish(in_order(points))
-            self._figures |= {key: row["figures"] for key, row in rows.items()}
+            running.finish(in_order(points))
+            self._figures |= running.on_disk(points)
             try:
                 batch = settings.send([self._score(each) for each in expanded])
             except StopIteration:
@@ -236,8 +236,7 @@ class UnderWay:
     def result(self, running: Running) -> SweepResult:
         """Return the result so far."""
         progress = running.progress
-        if self.interrupted:
-            self._figures |= running.on_disk(one for points in self._points for one in points)
+        self._figures |= running.on_disk(one for points in self._points for one in points)
         settings = [self._setting(points) for points in self._points]
         failed = [
             Failed(words_of(each.point), each.why, each.point.command)

@@ -78,9 +78,8 @@ class Beside:
     def __init__(self) -> None:
         """Start without a reading."""
         self.kind = ""
-        self._last = (0, 0)
-        self._since = (0, 0)  # before the last interval
-        self._total = (0, 0)
+        # Accesses and hits: as last read, before the last interval, in all.
+        self._last, self._since, self._total = np.zeros((3, 2), np.int64)
 
     def read(self, text: str) -> None:
         """Take the counters of a state as `dmsetup status` or sysfs prints it.
@@ -90,21 +89,19 @@ class Beside:
         seen = snapshot(text, "the counters of the cache")
         if seen.kind not in COUNTED:
             raise MeasurementError(f"{seen.kind}: its counters are not watched")
-        now = served(seen.kind, seen.counters)
+        now = np.array(served(seen.kind, seen.counters))
         if self.kind:
-            began = now if min(now[0] - self._last[0], now[1] - self._last[1]) < 0 else (
-                now[0] - self._last[0], now[1] - self._last[1]
-            )  # fmt: skip
-            self._total = self._total[0] + began[0], self._total[1] + began[1]
+            grown = now - self._last
+            self._total = self._total + (now if grown.min() < 0 else grown)
         self.kind, self._last = seen.kind, now
 
     def now(self) -> Real | None:
         """Return the cache's figures; a new interval begins.  None: nothing was read."""
         if not self.kind:
             return None
-        new = self._total[0] - self._since[0], self._total[1] - self._since[1]
+        accesses, hits = (self._total - self._since).tolist()
         self._since = self._total
-        return Real(self.kind, *self._total, share(new[1], new[0]))
+        return Real(self.kind, int(self._total[0]), int(self._total[1]), share(hits, accesses))
 
     def pause(self) -> None:
         """Begin anew with the next reading: what happens until then is not counted."""
@@ -112,14 +109,13 @@ class Beside:
 
     def state(self) -> list[Any]:
         """Return all that changes, to be saved as JSON."""
-        return [self.kind, *self._last, *self._since, *self._total]
+        numbers = np.concatenate([self._last, self._since, self._total])
+        return [self.kind, *numbers.tolist()]
 
     def go_on(self, state: list[Any]) -> None:
         """Continue from a saved state."""
-        kind, *numbers = state
-        last, last_hits, since, since_hits, total, hits = map(int, numbers)
-        self.kind, self._last = str(kind), (last, last_hits)
-        self._since, self._total = (since, since_hits), (total, hits)
+        self.kind = str(state[0])
+        self._last, self._since, self._total = np.array(state[1:], np.int64).reshape(3, 2)
 
 
 def settings(text: str) -> tuple[dict[str, str], int] | None:
@@ -387,7 +383,7 @@ class Snapshot:
 class Watch:
     """Caches beside a device, and what was counted."""
 
-    def __init__(self, device: str, caches: Sequence[Simulated], kept: Kept | None) -> None:
+    def __init__(self, device: str, caches: Sequence[Simulated], kept: Kept) -> None:
         """Start; go on from a saved state if there is one."""
         self.device, self.caches, self.kept = device, caches, kept
         self.recent, self.total = Counts.none(0, 0), Counts.none(0, 0)
@@ -395,10 +391,9 @@ class Watch:
         self.last_ns: int | None = None  # when the interval began
         self.seen_ns = 0  # until when pieces were taken
         self.real = Beside()
-        self.status = kept.status() if kept else ""  # of the real cache, as last read
+        self.status = kept.status()  # of the real cache, as last read
         self._counter = Counter()
-        found = kept.load(self._setting()) if kept else None
-        if found:
+        if found := kept.load(self._setting()):
             self._go_on(*found)
 
     def take(self, piece: Piece) -> None:
@@ -422,7 +417,6 @@ class Watch:
 
     def take_again(self, every_s: float) -> None:
         """Process what came after the saved state; its intervals were shown before."""
-        assert self.kept is not None
         for piece in self.kept.pieces():
             self.take(piece)
             if self.is_due(piece, every_s):
@@ -461,7 +455,6 @@ class Watch:
 
     def save(self) -> None:
         """Save the state."""
-        assert self.kept is not None
         about = {
             "lost": self.lost,
             "watched_ns": self.watched_ns,
@@ -469,7 +462,7 @@ class Watch:
             "seen_ns": self.seen_ns,
             "real": self.real.state(),
             "status": self.status,
-            "leaves": [sum(1 for _ in leaves(each.state())) for each in self.caches],
+            "leaves": [len(leaves(each.state())) for each in self.caches],
         }
         states = tuple(each.state() for each in self.caches)
         self.kept.save(self._setting(), about, (self.total.vector, self.recent.vector, states))
@@ -478,7 +471,6 @@ class Watch:
         return [self.device, *(each.setting() for each in self.caches)]
 
     def _go_on(self, about: dict[str, Any], state: list[Any]) -> None:
-        assert self.kept is not None
         try:
             self.lost, self.watched_ns = int(about["lost"]), int(about["watched_ns"])
             self.last_ns, self.seen_ns = int(about["last_ns"]), int(about["seen_ns"])
@@ -509,25 +501,24 @@ def watch(
     signal.  The state is saved in `kept` now and then, and at the end; in between, what came is
     noted there.  None: there was no request.
     """
-    with contextlib.nullcontext() if kept is None else contextlib.closing(kept.journal):
+    kept = kept or Kept()
+    with contextlib.closing(kept.journal):
         state = Watch(device, caches, kept)
         last: Snapshot | None = None
         begin_ns: int | None = None
-        if kept is not None:
-            state.take_again(every_s)
+        state.take_again(every_s)
         piece: Piece | None = None
         with on_signals() as stop:
             for piece in pieces:
                 if begin_ns is None:
                     state.join(piece)
                     begin_ns = _begin_ns(piece)
-                if kept is not None:
-                    kept.journal.add(piece)
+                kept.journal.add(piece)
                 state.take(piece)
                 if state.is_due(piece, every_s):
                     last = state.snapshot(piece.now_ns)
                     show(last)
-                if kept is not None and kept.is_due():
+                if kept.is_due():
                     state.save()
                 if stop.is_set() or (seconds and piece.now_ns - begin_ns >= seconds * SECOND_NS):
                     break
@@ -535,7 +526,7 @@ def watch(
             assert state.last_ns is not None
             last = state.snapshot(max(piece.now_ns, state.last_ns + 1))
             show(last)
-        if kept is not None and last is not None:
+        if last is not None:
             state.save()
         return last
 
