@@ -96,9 +96,9 @@ def fit(path: Path) -> None:
 
 
 def plan(path: Path) -> None:
-    from hybridsim.studies.sweep import plan_file
+    from hybridsim.studies.sweep.plan import load
 
-    plan_file.load(str(path))
+    load(str(path))
 
 
 def sweep_folder(path: Path) -> None:

@@ -4,8 +4,7 @@ import math
 
 from hybridsim import Scenario
 from hybridsim.answers.forecast import answer_of
-from hybridsim.studies.explore.exploring import QUANTITIES, explore
-from hybridsim.studies.explore.figures import HIT_PART, PARTS
+from hybridsim.studies.explore.exploring import HIT_PART, PARTS, QUANTITIES, explore
 from hybridsim.studies.sweep.named_trace import NamedTrace
 
 LOAD = "gen:hot-spot,span=256MiB,hot=10%,share=90%,rate=150,requests=1500"

@@ -31,7 +31,7 @@ from hybridsim.reference import (
     TierParameters,
 )
 from hybridsim.scenario import Backing, Scenario
-from hybridsim.scenario.caches import CacheTable
+from hybridsim.scenario.machine import CacheTable
 from hybridsim.storage.devices import volume as volume_timing
 from hybridsim.storage.devices.hdd_geometry import hdd_parameters
 from hybridsim.storage.devices.ssd_timing import flash_timing, timing

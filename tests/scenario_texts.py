@@ -12,7 +12,7 @@ from scenario_drives import GIB, KIB, MIB, MS, US, Drives, Table
 from toml_texts import Writer
 
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
-from hybridsim.scenario.levels import KINDS
+from hybridsim.scenario.backing import KINDS
 from hybridsim.storage import catalog
 
 

@@ -6,9 +6,9 @@ import time
 
 from hybridsim import Scenario
 from hybridsim.answers.requirements import OF_RUNS
-from hybridsim.studies.sweep.figures import alone_name, measures, name_of
+from hybridsim.studies.sweep.figures import ALONE, measures, name_of
 from hybridsim.studies.sweep.named_trace import NamedTrace
-from hybridsim.studies.sweep.plan import Plan, axes_of
+from hybridsim.studies.sweep.plan import Plan, axis_of
 from hybridsim.studies.sweep.sweep import sweep
 
 UNLUCKY = 13  # members of an array that no point survives
@@ -16,7 +16,8 @@ AXES = ("backing.members=4..13:10", "cache.size=1GiB..16GiB:5:log", "replay.spee
 
 
 def plan(trace, axes=AXES, **more):
-    return Plan((NamedTrace.here((str(trace),)),), Scenario.default(), axes_of(axes), **more)
+    traces = (NamedTrace.here((str(trace),)),)
+    return Plan(traces, Scenario.default(), tuple(map(axis_of, axes)), **more)
 
 
 def made_up(point):
@@ -27,7 +28,8 @@ def made_up(point):
     size = site.cache.pages(0) * site.cache.page_bytes
     mean = 1e7 / site.backing.members + 1e15 / size + site.seed / 3
     figures = {name_of(each): mean for each in measures()}
-    figures |= {alone_name(each): 3e7 / 7 for each in measures() if each.measure not in OF_RUNS}
+    lasting = [each for each in measures() if each.measure not in OF_RUNS]
+    figures |= {ALONE + name_of(each): 3e7 / 7 for each in lasting}
     figures |= {"gain": 2e7 / mean, "gain.whole": 1e7 / mean, "forecast": 3e7 / mean}
     figures |= {"work.requests": 50, "work.ns": 50 * mean, "alone.work.ns": 50 * 3e7 / 7}
     about = {"answer": "yes", "headline": "Yes.", "mode": "open", "ssd_bytes": size}

@@ -20,15 +20,17 @@ from hybridsim.show import schemas
 from hybridsim.show import thinned as shown
 from hybridsim.studies.estimate import estimate as module
 from hybridsim.studies.estimate import minutes as minutes_module
-from hybridsim.studies.estimate.answer import (
-    asked,
-    replay_sample,
-    smallest,
-    worth,
-)
 from hybridsim.studies.estimate.contents import Contents, Touched, accesses_of
-from hybridsim.studies.estimate.estimate import Figure, suited
-from hybridsim.studies.estimate.minutes import LED_BY, Minute, Minutes, apart, calibrated, latest
+from hybridsim.studies.estimate.estimate import asked, replay_sample, smallest, suited, worth
+from hybridsim.studies.estimate.minutes import (
+    LED_BY,
+    Figure,
+    Minute,
+    Minutes,
+    apart,
+    calibrated,
+    latest,
+)
 from hybridsim.studies.hits import Cache
 from hybridsim.studies.record_thinned import thin
 from hybridsim.traces.thinned.layout import Role
@@ -258,10 +260,10 @@ class TestAnswer:
     def test_think_times_if_the_disks_alone_do_not_keep_up(self, capture, monkeypatch, late, mode):
         modes = []
 
-        def run(job, at, minute, mode, ran, scenario, pages, warm):
+        def run(job, at, minute, ran, scenario, pages, warm):
             ran.count[at] = 1
             ran.is_late[at] = at < late * len(ran.is_late)
-            modes.append((mode, ran))
+            modes.append((job.mode, ran))
 
         monkeypatch.setattr(module, "UNKNOWN", -2)  # all times of completion are known
         monkeypatch.setattr(module.Job, "_run", run)

@@ -30,9 +30,9 @@ from hybridsim.studies.explore.exploring import (
     OVER,
     QUANTITIES,
     explore,
+    explored,
     surfaces_of,
 )
-from hybridsim.studies.explore.figures import explored
 from hybridsim.studies.explore.surface import LINEAR, LOG, Coordinates, Surface
 from hybridsim.studies.replay import replay
 from hybridsim.studies.sweep.figures import BLOCKS, INTERVALS
@@ -290,6 +290,14 @@ def test_the_replay_that_decides_the_mode_is_not_made_twice(tmp_path):
     again = point(trace, trace.digest(), one.site, values_at(one.axes, one.own), None)
     assert explored(again) == one.replays[0].figures
     assert one.replays[0].command == again.command
+
+
+def test_an_interrupt_of_the_replay_that_decides_the_mode_ends_the_exploration(tmp_path):
+    def interrupted(point):
+        raise KeyboardInterrupt
+
+    with pytest.raises(UsageError, match="interrupted"):
+        explore(NamedTrace.here((LOAD,)), folder=tmp_path, workers=1, compute=interrupted)
 
 
 class Stuck:

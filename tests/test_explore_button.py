@@ -9,7 +9,7 @@ from html_documents import all_documents
 from hybridsim import Scenario
 from hybridsim.cli.explore import explore
 from hybridsim.cli.replay import replay
-from hybridsim.scenario.overrides import assignments
+from hybridsim.scenario.origin import assignments
 from hybridsim.show.html import of
 from hybridsim.show.html.sections.shared import explore as section_of_explore
 

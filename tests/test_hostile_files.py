@@ -16,7 +16,7 @@ from hybridsim.foundation.errors import FitError, ScenarioError, UsageError, Wor
 from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.toml.problems import PROBLEMS_MAX, parsed
 from hybridsim.scenario import Scenario
-from hybridsim.scenario.overrides import value_of
+from hybridsim.scenario.origin import value_of
 from hybridsim.workloads import workload as workload_text
 from hybridsim.workloads.workload import generate
 

@@ -34,11 +34,10 @@ from hybridsim.requests import depths, jobs
 from hybridsim.requests.host import Host
 from hybridsim.requests.jobs import Jobs
 from hybridsim.scenario import Backing, Cache, Scenario
-from hybridsim.scenario.caches import CACHE_TABLES
 from hybridsim.scenario.fast_tier import FastTier
 from hybridsim.scenario.key_help import named
+from hybridsim.scenario.machine import CACHE_TABLES, Replay, tables
 from hybridsim.scenario.machine import Host as HostTable
-from hybridsim.scenario.machine import Replay, tables
 from hybridsim.scenario.options import OPTIONS
 from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices import HDD, SSD, Flash, Volume

@@ -5,16 +5,18 @@ from click.testing import CliRunner
 
 from hybridsim.cli.scenario import scenario as command
 from hybridsim.foundation.errors import ScenarioError
-from hybridsim.scenario import Scenario, presets
+from hybridsim.scenario import Scenario
+from hybridsim.scenario.machine import preset_text
+from hybridsim.storage.catalog import systems
 
 
-@pytest.mark.parametrize("name", presets.names())
+@pytest.mark.parametrize("name", systems())
 def test_every_preset_is_a_valid_scenario_with_sources(name):
     site = Scenario.loads(f'preset = "{name}"')
     assert site == Scenario.default().with_options(preset=name)
     assert Scenario.loads(site.to_toml()) == site
-    assert presets.text(name).startswith("# ")
-    for line in presets.text(name).splitlines():
+    assert preset_text(name).startswith("# ")
+    for line in preset_text(name).splitlines():
         if "=" in line and line.split()[0] in ("members", "max_iops", "size"):
             assert "# " in line, line
 

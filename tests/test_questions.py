@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from hybridsim.cli import cli
 from hybridsim.scenario import Scenario
-from hybridsim.scenario.overrides import assignments
+from hybridsim.scenario.origin import assignments
 
 PAGE = Path(__file__).parent.parent / "hybridsim" / "docs" / "questions.md"
 TEXT = PAGE.read_text(encoding="utf-8")

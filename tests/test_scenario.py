@@ -16,7 +16,7 @@ from hybridsim.cli.scenario import scenario as command
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.toml.places import Places
 from hybridsim.scenario import OPTIONS, Scenario, building
-from hybridsim.scenario.caches import CACHE_KINDS
+from hybridsim.scenario.machine import CACHE_KINDS
 from hybridsim.storage import catalog
 
 SITE = """\
@@ -235,6 +235,11 @@ def test_show_marks_the_source_of_each_value():
     assert source['like = "intel-x25e-32gb"'] == "site.toml:15"
     assert source['size = "16GB"'] == "--cache-size"
     assert source["max_fills = 8"] == "default"
+
+
+def test_only_backing_and_cache_have_a_drive():
+    with pytest.raises(ScenarioError, match=r"host\.drive: unknown key 'drive'"):
+        Scenario.default().with_values({"host.drive.x": 1})
 
 
 def test_a_drive_named_on_the_command_line_replaces_the_files():

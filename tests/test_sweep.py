@@ -28,10 +28,11 @@ from hybridsim.cli import cli, main
 from hybridsim.cli.sweep import words as worded
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import parse_size
-from hybridsim.scenario.overrides import value_of, values_of, written
+from hybridsim.scenario.origin import value_of, values_of, written
 from hybridsim.show.sweep import text
 from hybridsim.studies.sweep import fork_server as nursery
-from hybridsim.studies.sweep import plan_file, store
+from hybridsim.studies.sweep import plan as planning
+from hybridsim.studies.sweep import store
 from hybridsim.studies.sweep.answer import undominated
 from hybridsim.studies.sweep.figures import Objective, figures
 from hybridsim.studies.sweep.plan import Range, axis_of
@@ -132,7 +133,7 @@ def test_invalid_ranges_are_refused(notation):
 
 
 def test_a_plan_file_specifies_the_same_as_options(trace):
-    file = plan_file.loads(
+    file = planning.loads(
         f'[sweep]\ntraces = ["{trace}"]\nobjectives = ["mean", "dwpd"]\nseeds = 3\n'
         "[vary]\nbacking.members = {from = 4, to = 8, steps = 3}\n"
         '"cache.size" = "1GiB..16GiB:5:log"\ncache.policy = ["lru", "larc+arc"]\n'
@@ -161,7 +162,7 @@ def test_a_plan_file_specifies_the_same_as_options(trace):
 )
 def test_the_error_of_a_plan_file_names_its_place(content, message):
     with pytest.raises(ScenarioError) as caught:
-        plan_file.loads(content)
+        planning.loads(content)
     assert message in str(caught.value)
 
 
@@ -551,7 +552,7 @@ def test_the_key_that_changes_an_objective_has_the_largest_effect(trace, tmp_pat
     (effect,) = [
         each for each in outcome.effects if each.share > 0.5 and each.objective.text == "dwpd"
     ]
-    assert (effect.best.words, effect.worst.words) == ("4 to 6", "11 to 12")
+    assert [each.words for each in effect.ends] == ["11 to 12", "4 to 6"]
 
 
 def test_the_report_fits_a_terminal_and_names_the_next_command(trace, tmp_path):

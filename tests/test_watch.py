@@ -31,18 +31,17 @@ from hybridsim.scenario import building
 from hybridsim.show import schemas
 from hybridsim.studies.batches import batches
 from hybridsim.studies.hits import hits
-from hybridsim.studies.watch import (
-    Kept,
+from hybridsim.studies.watch import kept as kept_states
+from hybridsim.studies.watch import watching
+from hybridsim.studies.watch.kept import Journal, Kept
+from hybridsim.studies.watch.pieces import Piece, of_stream
+from hybridsim.studies.watch.watching import (
     KernelCache,
     PageCaches,
-    Piece,
-    of_stream,
     prometheus,
     settings,
     watch,
 )
-from hybridsim.studies.watch import kept as kept_states
-from hybridsim.studies.watch.kept import Journal
 from hybridsim.traces.trace import Trace
 
 SECOND = 10**9
@@ -287,9 +286,8 @@ class TestDevices:
             watch(pieces(), "x", [KernelCache(Scenario.default(), MIB, 0)], 1, print)
 
     def test_disks_that_are_too_slow_are_refused_before_memory_is_full(self, monkeypatch):
-        from hybridsim.studies.watch import shadow
 
-        monkeypatch.setattr(shadow, "BACKLOG_MAX", 0)
+        monkeypatch.setattr(watching, "BACKLOG_MAX", 0)
         with pytest.raises(UsageError, match="wait for the simulated disks"):
             watch(pieces(), "x", [kernel("none")], 1, lambda state: None)
 

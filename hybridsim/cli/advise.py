@@ -94,7 +94,7 @@ def advise(
         )
     trace = chosen.read()
     if trace.sample is not None:
-        from hybridsim.studies.estimate.answer import advise_sample
+        from hybridsim.studies.estimate.estimate import advise_sample
 
         refuse(trace, html=out.html_file, details=out.details, data=data, goal=goal != "time")
         estimated(lambda report: advise_sample(trace, site, report), out)

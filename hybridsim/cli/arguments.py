@@ -345,7 +345,7 @@ def machine(
     """
     from hybridsim.scenario import Scenario
     from hybridsim.scenario.event import check_no_events
-    from hybridsim.scenario.overrides import assignments
+    from hybridsim.scenario.origin import assignments
 
     site = Scenario.load(scenario_file) if scenario_file else Scenario.default()
     site = site.with_options(**options)

@@ -53,8 +53,7 @@ def catalog(
                 "--kind and --json belong to the list; `show` has its own --json"
             )
         return
-    from hybridsim.scenario import presets
-    from hybridsim.storage.catalog import KINDS, load, names
+    from hybridsim.storage.catalog import KINDS, load, names, systems
 
     if kind is not None and kind not in KINDS:
         raise UsageError(f"--kind {kind}: no such kind; {hint(kind, KINDS)}")
@@ -66,8 +65,8 @@ def catalog(
         click.echo(line)
     if kind is None:
         click.echo()
-        systems = ", ".join(presets.names())
-        for line in wrapped(f"Whole systems (hybridsim scenario show --preset NAME): {systems}"):
+        every = ", ".join(systems())
+        for line in wrapped(f"Whole systems (hybridsim scenario show --preset NAME): {every}"):
             click.echo(line)
     click.echo()
     use = 'In a scenario: drive = "NAME".  Sources of its values: hybridsim catalog show NAME'
@@ -86,14 +85,15 @@ def show(name: str = argument(), as_json: bool = json_option) -> None:
     Marks: read (in a published text), measured (on a device), fitted (to a measurement), assumed,
     or recalled (from memory of a datasheet: check it).
     """
-    from hybridsim.scenario import Scenario, presets
+    from hybridsim.scenario import Scenario
+    from hybridsim.scenario.machine import preset, preset_text
     from hybridsim.storage import catalog
 
-    if name not in catalog.names() and name in presets.names():
+    if name not in catalog.names() and name in catalog.systems():
         if as_json:
-            echo_document(SYSTEM, {"name": name, "scenario": presets.load(name)})
+            echo_document(SYSTEM, {"name": name, "scenario": preset(name)})
         else:
-            click.echo(presets.text(name).rstrip())
+            click.echo(preset_text(name).rstrip())
         return
     entry = catalog.load(name)
     section = "cache" if entry.kind == "ssd" else "backing"

@@ -166,7 +166,7 @@ def replay(
         raise UsageError("--ssd-kept requires a saved cache: --warm-start FILE")
     load = Trace.read(trace, format, device, use_dispatch, SoFar(site, goal, show_so_far))
     if load.sample is not None:
-        from hybridsim.studies.estimate.answer import replay_sample
+        from hybridsim.studies.estimate.estimate import replay_sample
 
         refuse(load, events=events, warm_start=warm_start, save_cache=save_cache, seeds=seeds,
                html=out.html_file, goal=goal != "time")  # fmt: skip

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hybridsim.answers.result import Result
     from hybridsim.cli.arguments import Outputs
     from hybridsim.scenario import Scenario
-    from hybridsim.studies.estimate.answer import Answer
+    from hybridsim.studies.estimate.estimate import Answer
     from hybridsim.studies.runs import Progress, Report
     from hybridsim.traces.trace import Trace
 
@@ -185,7 +185,7 @@ def estimated(ask: Callable[[Report | None], Answer], out: Outputs) -> None:
     with progress() as report:
         answer = ask(report)
     write_answer(answer, estimate_text, out)
-    check_met(answer.require[answer.caches.index(answer.picked)])
+    check_met(answer.picked.required)
 
 
 BEGINNINGS = {"JSON": b"{[", "HTML": b"<", "a saved cache": b"P"}  # the first byte, one of

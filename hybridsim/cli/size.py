@@ -40,7 +40,7 @@ def size(
     required = parse_all(require)
     trace = chosen.read()
     if trace.sample is not None:
-        from hybridsim.studies.estimate.answer import size_sample
+        from hybridsim.studies.estimate.estimate import size_sample
 
         refuse(trace, html=out.html_file, details=out.details)
         estimated(lambda report: size_sample(trace, site, required, report), out)

@@ -149,9 +149,9 @@ def sweep(
 
 def plan_of(what: tuple[str, ...], options: dict[str, Any]) -> Plan:
     """Return the plan of a file or of options."""
-    from hybridsim.studies.sweep import plan_file
+    from hybridsim.studies.sweep.plan import is_plan, load
 
-    plans = [path for path in what if plan_file.is_plan(path)]
+    plans = [path for path in what if is_plan(path)]
     if not plans:
         return _of_options(what, options)
     if len(what) > 1:
@@ -162,13 +162,13 @@ def plan_of(what: tuple[str, ...], options: dict[str, Any]) -> Plan:
             specified[0].removesuffix("_file").replace("_", "-").replace("objectives", "objective")
         )
         raise UsageError(f"{plans[0]} specifies the whole sweep: move --{option} into it")
-    return plan_file.load(plans[0])
+    return load(plans[0])
 
 
 def _of_options(traces: tuple[str, ...], options: dict[str, Any]) -> Plan:
     from hybridsim.studies.sweep.figures import Objective
     from hybridsim.studies.sweep.named_trace import NamedTrace
-    from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Plan, axes_of
+    from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Plan, axis_of
 
     own = ("scenario_file", "settings", "preset", "cache", "cache_mode", "mode")
     site = machine(**{name: options[name] for name in own})
@@ -177,7 +177,7 @@ def _of_options(traces: tuple[str, ...], options: dict[str, Any]) -> Plan:
     return Plan(
         tuple(NamedTrace.here((path,), *how) for path in traces),
         site,
-        axes_of(options["vary"]),
+        tuple(map(axis_of, options["vary"])),
         options["kind"] or "grid",
         options["seeds"] or 0,
         options["points"] or TRIALS,
@@ -238,9 +238,8 @@ class BestSoFar:
             figures, site = settled.row["figures"], settled.point.scenario
             values = [each.value(figures, site) for each in self._objectives]
             if values[0] is not None:
-                sign = 1 if self._objectives[0].wants_less else -1
                 name = printable(" ".join(f"{key}={value}" for key, value in settled.point.values))
-                self._best.append((sign * values[0], name, values))
+                self._best.append((self._objectives[0].sign * values[0], name, values))
                 self._best = sorted(self._best, key=lambda each: each[0])[:BEST_SHOWN]
         now = time.monotonic()
         is_due = now - self._drawn >= DRAWN_EVERY_S

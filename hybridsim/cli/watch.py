@@ -30,7 +30,8 @@ from hybridsim.foundation.units import human_count, human_size, parse_size
 from hybridsim.foundation.wording import latency, percent, span
 
 if TYPE_CHECKING:
-    from hybridsim.studies.watch import Piece, Shadow, Simulated, Snapshot
+    from hybridsim.studies.watch.pieces import Piece
+    from hybridsim.studies.watch.watching import Shadow, Simulated, Snapshot
     from hybridsim.traces.recording.disk import Disk, Host
     from hybridsim.traces.recording.live import Live
     from hybridsim.traces.recording.privileges import User
@@ -108,7 +109,9 @@ def watch(
     If DEV is a dm-cache or a bcache, its own counters stand beside, and a dm-cache is simulated
     with its settings.  A stream has counters where `dmsetup status` is written to `trace_marker`.
     """
-    from hybridsim.studies import watch as study
+    from hybridsim.studies.watch import watching as study
+    from hybridsim.studies.watch.kept import Kept
+    from hybridsim.studies.watch.pieces import of_disk, of_stream
     from hybridsim.traces.recording.disk import Host, find
     from hybridsim.traces.recording.privileges import user_to_become
 
@@ -123,7 +126,7 @@ def watch(
     served: list[Snapshot | None] = [None]
     person = user_to_become(user)
     if device == "-":
-        name, pieces, counters = "standard input", study.of_stream(sys.stdin.fileno()), None
+        name, pieces, counters = "standard input", of_stream(sys.stdin.fileno()), None
     else:
         host = Host()
         disk = find(device, host)
@@ -131,7 +134,7 @@ def watch(
         counters, give_up_root = _without_root(
             person, disk, host, study.counters_of(disk, host), state_file
         )
-        pieces = study.of_disk(
+        pieces = of_disk(
             disk, host, buffer, min(every_s, 1.0), every_s, counters,
             goes_on=state_file is not None, once_set_up=give_up_root,
         )  # fmt: skip
@@ -153,7 +156,7 @@ def watch(
     def caches_from(begun: Piece) -> list[Simulated]:
         """Return the caches, empty, for requests from a piece on."""
         caches: list[Simulated] = []
-        real = study.settings(begun.state or (kept.status() if kept else ""))
+        real = study.settings(begun.state or kept.status())
         if real is not None:
             caches.append(_as_it_runs(site, real, begun))
         if "page" in kinds and (real is None or cache_size):
@@ -162,7 +165,7 @@ def watch(
         return caches + _on_devices(site, kinds, sizes, size, begun)
 
     try:
-        kept = study.Kept(state_file) if state_file else None
+        kept = Kept(state_file or "")
         if device != "-":
             note_compiling()
             study.compile_for(caches_from(study.unseen(counters() if counters else "")))
@@ -206,7 +209,7 @@ def _without_root(
 def _become(user: User, state_file: str | None) -> None:
     """Give up root; raise UsageError if the user cannot read the program or write the state."""
     from hybridsim.foundation.version import PACKAGE
-    from hybridsim.studies.watch import Kept
+    from hybridsim.studies.watch.kept import Kept
     from hybridsim.traces.recording.privileges import become
 
     become(user)
@@ -238,7 +241,7 @@ def _origin_ns(piece: Piece) -> int:
 
 def _as_it_runs(site: Scenario, real: tuple[dict[str, str], int], begun: Piece) -> Simulated:
     """Return the simulation of the running cache."""
-    from hybridsim.studies.watch import KernelCache
+    from hybridsim.studies.watch.watching import KernelCache
 
     values, volume_bytes = real
     kind = site.with_options(cache=values.pop("cache.kind"))
@@ -249,7 +252,7 @@ def _on_devices(
     site: Scenario, kinds: Sequence[str], sizes: Sequence[int], volume_bytes: int, begun: Piece
 ) -> list[Simulated]:
     """Return the caches that are simulated with their devices."""
-    from hybridsim.studies.watch import KernelCache
+    from hybridsim.studies.watch.watching import KernelCache
 
     wanted = [each for each in kinds if each != "page"]
     if wanted and not volume_bytes:

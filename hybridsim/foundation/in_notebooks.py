@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -52,6 +53,20 @@ def table_html(caption: str, rows: Iterable[tuple[str, str]]) -> str:
         f'<table><caption style="text-align:left;font-weight:bold">{escape(caption)}</caption>'
         f"<tbody>{cells}</tbody></table>"
     )
+
+
+@contextmanager
+def bar(what: str, is_shown: bool) -> Iterator[Callable[[int, int | None], None]]:
+    """Yield what shows on a bar how many of how many are done; in notebooks and on terminals."""
+    if not is_shown:
+        yield lambda done, of: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, transient=True) as shown:
+        task = shown.add_task(what, total=None)
+        yield lambda done, of: shown.update(task, completed=done, total=of)
 
 
 def frame_of(

@@ -3,15 +3,15 @@
 A file lists only what differs from the default scenario.  All errors in it are reported together,
 each with its line, a caret and the correction.
 
-    origin                the specified values and their places
-    presets, resolve      systems and drives of the catalog, and defaults, filled in
-    machine, backing, cache, bcache, dmcache, opencas, writecache
-                          the tables; each validates itself
-    fast_tier, caches     what the tables of all kinds of cache share; the list of these kinds
-    levels                the kinds of arrays, their capacity and the losses they survive
-    event                 what happens to the machine during the load
-    overrides             values of any key set over the file: cache.size=16GiB
-    key_help              what each key takes and means, for `hybridsim explain` and the site
+    origin      the specified values and their places; of any key, set over the file
+    machine     the tables, each of which validates itself; the catalog's values and defaults
+    backing     the arrays, their capacity and the losses they survive
+    cache, bcache, dmcache, opencas, writecache
+                tables
+    fast_tier   what the tables of all kinds of cache share
+    event       what happens to the machine during the load
+    building    the machine that is simulated
+    key_help    what each key takes and means, for `hybridsim explain` and the site
 """
 
 from __future__ import annotations
@@ -28,16 +28,12 @@ from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.toml.places import Path
 from hybridsim.foundation.toml.problems import cleaned
-from hybridsim.scenario import presets
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.cache import Cache
-from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.event import Event
-from hybridsim.scenario.machine import Host, Price, Replay
+from hybridsim.scenario.machine import CacheTable, Host, Price, Replay, in_preset, resolved
 from hybridsim.scenario.options import OPTIONS, Options
-from hybridsim.scenario.origin import Origin
-from hybridsim.scenario.overrides import SET, over, written
-from hybridsim.scenario.resolve import resolved
+from hybridsim.scenario.origin import SET, Origin, written
 from hybridsim.storage import catalog
 from hybridsim.storage.drives import HardDisk, Part
 
@@ -108,24 +104,26 @@ class Scenario:
     def with_values(self, values: Mapping[str, Any]) -> Scenario:
         """Return the scenario with values of any keys set: {"cache.size": "16GiB"}.
 
-        `cache.policy` stands for admission and replacement; see scenario/overrides.py.
+        `cache.policy` stands for admission and replacement; see scenario/origin.py.
         """
-        return self._of(over(self.origin, values))
+        return self._of(self.origin.with_keys(values))
 
     @property
     def options(self) -> list[str]:
         """Return the command-line options that were set over the file."""
-        specified: dict[str, Any] = dict(self.origin.specified)
-        words = []
+        return [option for _, option in self.options_by_path()]
+
+    def options_by_path(self) -> Iterator[tuple[Path, str]]:
+        """Yield the options that were set over the file, each with the path of its key."""
         for path, name in self.origin.options.items():
-            value: Any = specified
+            value: Any = self.origin.specified
             for key in path:
                 value = value[key]
+            texts = [f"{name}={written(value)}" if name.startswith(SET) else f"{name} {value}"]
             if path == ("event",):
-                words += [f"{name} {event.text}" for event in self.events]
-                continue
-            words.append(f"{name}={written(value)}" if name.startswith(SET) else f"{name} {value}")
-        return words
+                texts = [f"{name} {event.text}" for event in self.events]
+            for text in texts:
+                yield path, text
 
     @property
     def words(self) -> tuple[str, str]:
@@ -202,7 +200,7 @@ def _source(scenario: Scenario, path: Path) -> str:
     if origin.specifies(path):
         return f"{origin.name}:{origin.places.line_column(path)[0]}"
     preset = origin.specified.get("preset")
-    if preset and presets.specifies(preset, path):
+    if preset and in_preset(preset, path):
         return f"preset {preset}"
     if path[1:2] == ("drive",) and len(path) > 2:
         return _source_in_drive(scenario, path)

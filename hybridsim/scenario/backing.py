@@ -1,12 +1,16 @@
-"""The table `backing` (the slow tier), and in it `controller`, the DRAM of a RAID controller."""
+"""The table `backing` (the slow tier), and in it `controller`, the DRAM of a RAID controller.
+
+Also the kinds of arrays, their capacity and the losses they survive.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from collections.abc import Collection, Iterator
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
+from hybridsim.foundation.codes import Level
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.machine_parameters import ArrayParameters, ControllerParameters
 from hybridsim.foundation.toml.table import Share, size_text, word_or
@@ -17,10 +21,107 @@ from hybridsim.foundation.units import (
     parse_size,
     parse_time,
 )
-from hybridsim.scenario import levels
 from hybridsim.storage.drives import Drive, Part, Rate, Size, Time
 
 SECTOR_BYTES = 512
+
+
+class Kind(NamedTuple):
+    """Properties of all arrays of one kind."""
+
+    level: Level
+    min_members: int
+    usual_members: int
+    copies: int = 1  # of each chunk; ALL: on every member
+    parities: int = 0  # per row
+
+
+ALL = 0
+
+KINDS = {
+    "single": Kind(Level.STRIPE, 1, 1),
+    "linear": Kind(Level.LINEAR, 1, 4),
+    "stripe": Kind(Level.STRIPE, 1, 4),
+    "raid1": Kind(Level.RAID1, 2, 2, copies=ALL),
+    "raid5": Kind(Level.RAID5, 3, 4, parities=1),
+    "raid6": Kind(Level.RAID6, 4, 4, parities=2),
+    "raid10": Kind(Level.RAID10, 2, 4, copies=2),
+}
+RATE_MIN, RATE_MAX = 10**6, 2 * 10**8  # bytes per second, of a rebuild: md's defaults
+
+
+class Rebuild(Part):
+    """Rebuild of a replaced member, at md's speed limits."""
+
+    member: int = Field(ge=0)
+    min_bytes_per_s: Rate = Field(RATE_MIN, alias="min")  # guaranteed under load
+    max_bytes_per_s: Rate = Field(RATE_MAX, alias="max")  # while the array is idle
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Refuse a minimum rate above the maximum."""
+        if self.min_bytes_per_s > self.max_bytes_per_s:
+            yield "min", "min cannot exceed max"
+
+
+class Form(NamedTuple):
+    """The form of an array: where its chunks lie."""
+
+    kind: str
+    members: int
+    layout: str
+
+    @property
+    def copies(self) -> int:
+        """Number of members that hold a chunk of data."""
+        return KINDS[self.kind].copies or self.members
+
+    @property
+    def data_members(self) -> int:
+        """Number of members without those that parity takes."""
+        return self.members - KINDS[self.kind].parities
+
+    @property
+    def row_chunks(self) -> int:
+        """Number of data chunks in a row (the best unit of writing)."""
+        return 1 if self.kind == "linear" else max(1, self.data_members // self.copies)
+
+    def chunks_held(self, rows: int) -> int:
+        """Return the capacity in chunks of data, if each member has `rows` chunks."""
+        if self.layout == "near":
+            return rows * self.data_members // self.copies
+        return rows // self.copies * self.members
+
+    def rows_needed(self, chunks: int) -> int:
+        """Return the chunks that each member needs for so many data chunks."""
+        if self.layout == "near":
+            return -(-chunks * self.copies // self.data_members)
+        return -(-chunks // self.members) * self.copies
+
+    def loses_data(self, lost: Collection[int]) -> bool:
+        """Return whether the array loses data when the members `lost` fail."""
+        about = KINDS[self.kind]
+        if about.copies == ALL:
+            return len(lost) == self.members
+        if about.copies == 1:
+            return len(lost) > about.parities
+        # two copies on neighbours: in fixed pairs, or each with the next, cyclically
+        paired = self.layout == "near" and self.members % 2 == 0
+        firsts = range(0, self.members, 2 if paired else 1)
+        return any(first in lost and (first + 1) % self.members in lost for first in firsts)
+
+    def wrong_losses(self, lost: Collection[int]) -> str:
+        """Return what is wrong with the lost members (unknown members, data loss), or ""."""
+        strange = [member for member in lost if not 0 <= member < self.members]
+        if strange:
+            return f"there is no member {strange[0]}: members are 0 to {self.members - 1}"
+        if len(set(lost)) < len(lost):
+            return "a member may be listed once, and not both as failed and as rebuilt"
+        about = KINDS[self.kind]
+        if lost and about.copies == 1 and about.parities == 0:
+            return f"{self.kind} has no redundancy: it loses data with any failed member"
+        if self.loses_data(lost):
+            return f"{self.kind} of {self.members} members loses data when these members fail"
+        return ""
 
 
 class ControllerDram(Part):
@@ -108,7 +209,7 @@ class Backing(Part):
     # as in md: 0 never reads old parity, 1 where this saves reads, 2 also at equal cost
     rmw_level: int = Field(ArrayParameters.rmw_level, ge=0, le=2)
     failed: Annotated[tuple[int, ...], BeforeValidator(_tuple)] = ()  # failed members
-    rebuild: levels.Rebuild | None = None
+    rebuild: Rebuild | None = None
     # "full": data are spread over all cylinders; "short": they lie on the outer cylinders
     stroke: Literal["full", "short"] = "full"
     scheduler: Literal["ncq", "sptf", "sstf", "clook", "fcfs"] = "ncq"  # ncq: the drive's own order
@@ -125,6 +226,11 @@ class Backing(Part):
     path_latency_ns: Time = 0
     drive: Annotated[Drive, Field(discriminator="kind")]
     controller: ControllerDram | None = None  # RAID controller; None: none
+
+    @property
+    def form(self) -> Form:
+        """The form of the array."""
+        return Form(self.kind, self.members, self.layout)
 
     def throttle_ns(self, by_default: bool) -> int:
         """Read latency in ns above which background writes wait; 0: no writeback throttling.
@@ -153,7 +259,7 @@ class Backing(Part):
     def held_bytes(self) -> int:
         """Capacity of the array in bytes."""
         rows = self.held_of_drive // self.chunk_bytes
-        return levels.chunks_held(self.kind, self.members, self.layout, rows) * self.chunk_bytes
+        return self.form.chunks_held(rows) * self.chunk_bytes
 
     def member_bytes(self, volume_bytes: int) -> int:
         """Return the bytes that a volume needs on each member.
@@ -162,8 +268,7 @@ class Backing(Part):
         """
         if self.capacity == "trace":
             chunks = max(1, -(-volume_bytes // self.chunk_bytes))
-            rows = levels.rows_needed(self.kind, self.members, self.layout, chunks)
-            needed = rows * self.chunk_bytes
+            needed = self.form.rows_needed(chunks) * self.chunk_bytes
             if self.stroke == "short" and needed > self.drive.capacity_bytes:
                 raise ScenarioError(
                     f"each member must hold {human_size(needed)}, more than the drive's "
@@ -189,7 +294,7 @@ class Backing(Part):
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Yield (key, message) for each invalid combination of values."""
-        minimum = levels.KINDS[self.kind].min_members
+        minimum = KINDS[self.kind].min_members
         if self.members < minimum:
             yield "members", f"{self.kind} needs at least {minimum} members, not {self.members}"
         if self.kind == "single" and self.members != 1:
@@ -199,8 +304,8 @@ class Backing(Part):
             )
         if self.layout != "near" and self.kind != "raid10":
             yield "layout", f'layout "{self.layout}" needs kind = "raid10"'
-        wrong = levels.wrong_losses(self.kind, self.members, self.layout, self.failed, self.rebuild)
-        if wrong:
+        lost = [*self.failed, *([self.rebuild.member] if self.rebuild else [])]
+        if wrong := self.form.wrong_losses(lost):
             yield "failed" if self.failed else "rebuild", wrong
         if self.chunk_bytes % SECTOR_BYTES:
             yield "chunk", f"a chunk must be a multiple of {SECTOR_BYTES} bytes"

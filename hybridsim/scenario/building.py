@@ -37,11 +37,11 @@ from hybridsim.jit.lists import NOTHING
 from hybridsim.requests.host import Host
 from hybridsim.requests.source import Source
 from hybridsim.scenario import Backing, Cache, Scenario
+from hybridsim.scenario.backing import KINDS
 from hybridsim.scenario.bcache import BcacheTable
-from hybridsim.scenario.caches import CacheTable
 from hybridsim.scenario.dmcache import DmCacheTable
 from hybridsim.scenario.event import check_no_events
-from hybridsim.scenario.levels import KINDS, row_chunks
+from hybridsim.scenario.machine import CacheTable
 from hybridsim.scenario.opencas import OpenCasTable
 from hybridsim.scenario.writecache import WritecacheTable
 from hybridsim.storage.controller import Controller
@@ -109,7 +109,7 @@ def slow_tier(table: Backing, volume_bytes: int, seed: int = 0) -> Tier | Contro
     array = Tier.new(SLOW, parameters, device, rotates=table.drive.rotates)
     if table.controller is None:
         return array
-    stripe_bytes = row_chunks(table.kind, table.members) * table.chunk_bytes
+    stripe_bytes = table.form.row_chunks * table.chunk_bytes
     return Controller.new(array, table.controller.parameters(stripe_bytes))
 
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from hybridsim.foundation.errors import UsageError
-from hybridsim.scenario.levels import RATE_MAX, RATE_MIN, wrong_losses
+from hybridsim.scenario.backing import RATE_MAX, RATE_MIN, Backing
 from hybridsim.storage.drives import Part, Rate, Time
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
-    from hybridsim.scenario.backing import Backing
-    from hybridsim.scenario.caches import CacheTable
+    from hybridsim.scenario.machine import CacheTable
 
 # The keys that specify what happens; each event has one.
 WHAT = ("reboot", "detach", "ssd", "disk", "rebuild", "backup")
@@ -124,9 +123,7 @@ def _refused_by_array(events: Sequence[Event], backing: Backing) -> str:
         if member in lost:
             return f"{event.text}: member {member} has failed already"
         lost.add(member)
-        failed = tuple(sorted(lost))
-        wrong = wrong_losses(backing.kind, backing.members, backing.layout, failed, None)
-        if wrong:
+        if wrong := backing.form.wrong_losses(sorted(lost)):
             return f"{event.text}: {wrong}"
     return ""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hybridsim.answers.advice.alternatives import cache_cost
 from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import HybridsimError, ScenarioError, UsageError
-from hybridsim.foundation.in_notebooks import frame_of, table_html
+from hybridsim.foundation.in_notebooks import bar, frame_of, table_html
 from hybridsim.foundation.wording import NONE, answered, latency, money, percent, span
 from hybridsim.foundation.writing import write_text
 from hybridsim.scenario import Scenario
@@ -33,19 +32,17 @@ from hybridsim.studies.explore.exploring import (
     SHARE,
     TIME,
     WARM,
+    WEAR,
     WRITE,
     WRITE_P99,
     Estimate,
     Exploration,
-    Status,
 )
 from hybridsim.studies.explore.exploring import explore as run
-from hybridsim.studies.explore.figures import WEAR
 from hybridsim.studies.replay import replay
 from hybridsim.studies.runs import Progress
-from hybridsim.studies.sweep.named_trace import NamedTrace
+from hybridsim.studies.sweep.named_trace import AnyTrace, NamedTrace
 from hybridsim.studies.sweep.store import FOLDER
-from hybridsim.traces.trace import Trace
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -57,7 +54,7 @@ SAY = {"yes": "Use this cache.", "no": "Do not buy this cache.",
 
 
 def explore(
-    trace: Trace | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    trace: AnyTrace,
     site: Scenario | None = None,
     *,
     points: int = 120,
@@ -92,34 +89,13 @@ def explore(
     Raises UsageError for contradicting choices, TraceError for a trace that cannot be read,
     ScenarioError for a machine that cannot be built.
     """
-    if isinstance(trace, Trace):
-        selection = trace.selection
-    else:
-        paths = [trace] if isinstance(trace, str | os.PathLike) else list(trace)
-        selection = (tuple(os.fspath(path) for path in paths), None, None, False)
-    with _bar() if progress else nullcontext(_silent) as report:
+    with bar("replays", progress) as show:
         found = run(
-            NamedTrace.here(*selection), site, points=points, seconds=seconds, check=check,
-            folder=folder, workers=workers, report=report, caches=caches, policies=policies,
-            sizes=sizes, ssds=ssds, members=members, loads=loads,
+            NamedTrace.of(trace), site, points=points, seconds=seconds, check=check,
+            folder=folder, workers=workers, report=lambda status: show(status.done, status.of),
+            caches=caches, policies=policies, sizes=sizes, ssds=ssds, members=members, loads=loads,
         )  # fmt: skip
     return Explorer(found)
-
-
-def _silent(status: Status) -> None:
-    """Report nothing."""
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[Status], None]]:
-    """Show how many replays are done; in notebooks and on terminals."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, transient=True) as bar:
-        task = bar.add_task("replays", total=None)
-        yield lambda status: bar.update(task, completed=status.done, total=status.of)
 
 
 class CancelledError(Exception):

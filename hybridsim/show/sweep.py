@@ -10,12 +10,11 @@ from hybridsim.answers.forecast import is_certain
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import NONE, counted, in_table, latency, percent, ranged, span
 from hybridsim.show.page import page, paragraph, paragraphs, table
-from hybridsim.studies.sweep.answer import FleetRow, gain_of, interval_of
 from hybridsim.studies.sweep.figures import COST, FORECAST, GAINS, INTERVALS, WORK, WORK_NS
 from hybridsim.studies.sweep.seeds import LEVEL
 
 if TYPE_CHECKING:
-    from hybridsim.studies.sweep.answer import Effect, Setting, SweepResult
+    from hybridsim.studies.sweep.answer import Effect, FleetRow, Setting, SweepResult
     from hybridsim.studies.sweep.figures import Objective
     from hybridsim.studies.sweep.seeds import Estimate
 
@@ -50,7 +49,7 @@ def _lines(sweep_result: SweepResult) -> Iterator[str]:
             price = pricing(sweep_result.plan.scenario).price
             words = f"in {price.currency}, of disks and SSDs (prices of {price.date})"
             yield from paragraph("cost", words)
-    yield from paragraphs("notes", [*sweep_result.notes, *sweep_result.doubts])
+    yield from paragraphs("notes", sweep_result.notes)
     yield from _failures(sweep_result)
 
 
@@ -148,7 +147,7 @@ def _table(sweep_result: SweepResult, rows: Sequence[Setting]) -> list[str]:
 def _cells(sweep_result: SweepResult, setting: Setting) -> list[str]:
     cells = []
     for number, objective in enumerate(sweep_result.plan.objectives):
-        estimate, known = setting.estimates[number], interval_of(setting, number)
+        estimate, known = setting.estimates[number], setting.interval(number)
         ends = None if known is None else known.to_dict()
         cells.append(NONE if estimate is None else worded(objective, estimate, ends))
     return cells
@@ -194,7 +193,7 @@ def _effects(sweep_result: SweepResult) -> Iterator[str]:
 def _ends(one: Effect) -> list[str]:
     return [
         word
-        for level in (one.worst, one.best)
+        for level in one.ends
         for word in (one.objective.worded(level.mean), _clipped(level.words))
     ]
 
@@ -246,7 +245,7 @@ def _times(gain: float | None) -> str:
 
 
 def _ranked(row: FleetRow) -> Iterator[str]:
-    known = [(gain, each) for each in row.settings if (gain := gain_of(each)) is not None]
+    known = [(each.gain, each) for each in row.settings if each.gain is not None]
     ranked = sorted(known, key=lambda pair: -pair[0])
     if len(ranked) > 2 * VOLUMES_SHOWN:
         ranked = ranked[:VOLUMES_SHOWN] + ranked[-VOLUMES_SHOWN:]

@@ -17,8 +17,8 @@ from hybridsim.foundation.wording import (
     span,
 )
 from hybridsim.show.page import MET, MISSED, mark, page, paragraph, table
-from hybridsim.studies.estimate.answer import Answer
-from hybridsim.studies.estimate.estimate import Estimate, Figure
+from hybridsim.studies.estimate.estimate import Answer, Estimate
+from hybridsim.studies.estimate.minutes import Figure
 from hybridsim.studies.week import DAYS, Week, clock, local_time, week
 from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.trace import Trace
@@ -167,11 +167,10 @@ def estimate_text(answer: Answer, ascii_only: bool = False) -> str:
 
 
 def _lines(answer: Answer, ascii_only: bool) -> Iterator[str]:
-    one, capture = answer.picked, answer.trace.sample
-    assert capture is not None
+    one, capture = answer.picked, answer.capture
     total = capture.total
     yield from paragraph("VERDICT", " ".join(_estimated(answer)))
-    for each in answer.require[answer.caches.index(one)]:
+    for each in one.required:
         sign = mark(each.met, each.is_sure)
         yield from paragraph("required", f"{sign} {each.requirement.text}: {each.ranged}")
     yield from table(
@@ -234,10 +233,10 @@ def _estimated(answer: Answer) -> Iterator[str]:
 def _tried(answer: Answer) -> list[str]:
     heads = ["cache", "hits of reads", "reads, mean", "reads, p99", "gain", ""]
     rows = []
-    for at, (one, checked) in enumerate(zip(answer.caches, answer.require)):
+    for at, one in enumerate(answer.caches):
         sign = "<-" if at == answer.pick else ""
-        if checked:
-            sign = f"{MET if all(each.met for each in checked) else MISSED} {sign}"
+        if one.required:
+            sign = f"{MET if all(each.met for each in one.required) else MISSED} {sign}"
         cached = one.cached
         rows.append(
             (
@@ -251,8 +250,7 @@ def _tried(answer: Answer) -> list[str]:
 
 def _hours(one: Estimate, answer: Answer, ascii_only: bool) -> Iterator[str]:
     """Yield the mean by weekday and hour; of a capture without a clock the busiest hours."""
-    capture = answer.trace.sample
-    assert capture is not None
+    capture = answer.capture
     if capture.origin_unix_ns is None:
         shown = sorted(one.hours, key=lambda each: -each.requests)[:BUSIEST_LISTED]
         rows = [

@@ -44,7 +44,7 @@ def repeated(
     if not drawn:
         return _with_note(first, chance.NONE, {"n": 1, "drawn": []})
     estimates = _estimates(results)
-    figures = {name: each and each.to_dict() for name, each in estimates.items()}
+    figures = {name: each and vars(each) for name, each in estimates.items()}
     about = {"n": seeds, "drawn": drawn, "answers": _answers(results), "level": LEVEL, **figures}
     required = [_worst(checked) for checked in zip(*(each.required for each in results))]
     judgement = dataclasses.replace(first.judgement, chance=_chance(results))

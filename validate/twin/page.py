@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hybridsim.scenario.overrides import policies
+from hybridsim.scenario.origin import policies
 
 SHARED = "served-calibration"  # runs on the bare devices with serve's path
 # QEMU has so many requests of an NBD disk under way, and here this is the cached disk.

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import format_size, human_size
-from hybridsim.scenario import Backing, Price, Scenario, levels
+from hybridsim.scenario import Backing, Price, Scenario
+from hybridsim.scenario.backing import KINDS
 from hybridsim.scenario.fast_tier import FastTier
 from hybridsim.storage.catalog import FOLDER
 
@@ -106,7 +107,7 @@ def _built(
         drive = scenario.cache.drive
         if is_solid or not drive.like:
             return None
-        minimum = levels.KINDS[own.kind].min_members
+        minimum = KINDS[own.kind].min_members
         number = _members(scenario, drive.capacity_bytes, data_bytes, minimum)
         site = _of_members(scenario, number).with_options(backing_drive=drive.like, stroke="full")
     elif name == "hybrid":
@@ -154,7 +155,7 @@ def _members(scenario: Scenario, drive_bytes: int, data_bytes: int, minimum: int
     if own.kind in ("single", "raid1"):
         return minimum
     for members in range(minimum, MEMBERS_MAX + 1, step):
-        held = levels.chunks_held(own.kind, members, own.layout, rows) * own.chunk_bytes
+        held = own.form._replace(members=members).chunks_held(rows) * own.chunk_bytes
         if held >= data_bytes:
             return members
     raise UsageError(

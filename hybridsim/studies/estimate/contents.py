@@ -29,13 +29,12 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.requests.pages import Accesses, Ids, accesses
 from hybridsim.requests.rows import Requests
 from hybridsim.studies.batches import Sent
+from hybridsim.studies.estimate.minutes import Floats, capture_of
 from hybridsim.studies.hits import Cache
 from hybridsim.studies.page_sampling import Sampled
-from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.thinned.thinner import MINUTE_NS
 from hybridsim.traces.trace import Trace
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 OFTEN, LONG = 4, 3  # classes by number of accesses (1, 2, 3, 4 and more) and by length
@@ -119,9 +118,7 @@ class Contents:
         self, trace: Trace, page_bytes: int, wanted: set[int], caches: list[Cache]
     ) -> None:
         """Run the sample through scaled-down caches; `wanted` are the minutes kept in full."""
-        capture = trace.sample
-        assert capture is not None
-        self.capture: Thinned = capture
+        self.capture = capture_of(trace)
         self.page_bytes = page_bytes
         self._spare = [
             SPARE if (each.admission, each.replacement) in IN_ORDER else SPARE_OF_OTHERS
@@ -219,10 +216,7 @@ class Contents:
     def hits(self, which: int, numbers: Ints) -> Floats:
         """Return the share of page accesses that hit in the hour of each minute."""
         hour = self._minutes // 60
-        low, high = (
-            np.searchsorted(hour, numbers // 60),
-            np.searchsorted(hour, numbers // 60, "right"),
-        )
+        low, high = (np.searchsorted(hour, numbers // 60, side) for side in ("left", "right"))
         sums = np.vstack([np.zeros((1, self._served.shape[1])), np.cumsum(self._served, axis=0)])
         both = sums[high] - sums[low]
         whole = sums[-1, 1 + which] / max(sums[-1, 0], 1)
@@ -305,12 +299,7 @@ class Contents:
 
 def accesses_of(rows: Requests, page_bytes: int) -> Accesses:
     """Return the page accesses of requests in full."""
-    parts = [
-        part
-        for part in accesses(Sent("the minute", rows), page_bytes)
-        if isinstance(part, Accesses)
-    ]
-    if not parts:
-        none = np.zeros(0, np.int64)
-        return Accesses(none, none, np.zeros(0, np.uint8), none, none, none)
-    return _joined(parts)
+    found = accesses(Sent("the minute", rows), page_bytes)
+    parts = [part for part in found if isinstance(part, Accesses)]
+    none = np.zeros(0, np.int64)
+    return _joined(parts or [Accesses(none, none, np.zeros(0, np.uint8), none, none, none)])

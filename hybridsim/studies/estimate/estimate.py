@@ -9,193 +9,76 @@ capture, from an empty cache at its start.  Errors are of 95 % and have two sour
 
 If the weighted minutes still miss a total that is known, such as the bytes, because a kind of load
 is not among them, half of that share is added, as to the hits of a sample (page_sampling.py).
+
+The questions that a capture answers as a whole so: replay, size, advise.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hybridsim.answers.metrics import Counters, Kind
-from hybridsim.answers.outcome import Outcome
-from hybridsim.answers.sampling import student_reach
+from hybridsim.answers.forecast import NO, UNSURE, WORTH_IT, YES
+from hybridsim.answers.intervals import Interval
+from hybridsim.answers.requirements import COMPARED, Checked, Requirement, check_answerable
 from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.foundation.arrays import distinct
 from hybridsim.foundation.errors import UsageError
-from hybridsim.foundation.histogram import BINS, VALUES
+from hybridsim.foundation.units import format_size
 from hybridsim.requests.pages import Ids, accesses
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
 from hybridsim.scenario import Cache as Table
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
-from hybridsim.studies.candidates import is_specified
+from hybridsim.studies.candidates import SIZE, is_specified
 from hybridsim.studies.estimate.contents import Contents, accesses_of
-from hybridsim.studies.estimate.minutes import Floats, Minute, Minutes, apart, latest
+from hybridsim.studies.estimate.minutes import (
+    FIGURES,
+    Figure,
+    Minute,
+    Minutes,
+    Of,
+    Ran,
+    Weighing,
+    apart,
+    busy,
+    capture_of,
+    hit_ratio,
+    latest,
+    mean,
+    percentile,
+)
 from hybridsim.studies.hits import PARAMETERS, Cache
-from hybridsim.studies.page_sampling import IMBALANCE, Sampled, check_sampled, hits_of_sample
+from hybridsim.studies.mrc import Curve, miss_ratio_curve
+from hybridsim.studies.page_sampling import SMALL, Sampled, check_sampled, hits_of_sample
 from hybridsim.studies.runs import Progress, Pump, Report
+from hybridsim.studies.week import clock
+from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.thinned.thinner import MINUTE_NS, Stretch
 from hybridsim.traces.trace import Trace
 
-RESAMPLES = 400
+SCHEMA = "hybridsim.estimate/1"
+FALLS = (0.3, 0.6, 0.8, 0.9, 0.97)  # of what the miss-ratio curve falls by: sizes to try
+SIZES_OF_ADVICE = 3  # of these, the largest falls
+AS_GOOD = 0.98  # of the best gain: the smaller cache is taken
 SAMPLES = 100  # of the counters of a minute
 OVERLOADED = 0.5  # share of the minutes in which the disks alone do not keep up: then think times
 POLICIES = {"admission": "always", "replacement": "lru"}  # unless specified
 MODES = ("write-through",)
 PAGES_AT_ONCE = 1 << 24  # of caches that are replayed at the same time: they bound memory
 DAY_NS = 86_400 * 10**9
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure of the whole capture, and its error (95 %)."""
-
-    value: float
-    error: float
-
-    @property
-    def low(self) -> float:
-        """The lower end of the interval, at least 0."""
-        return max(self.value - self.error, 0.0)
-
-    @property
-    def high(self) -> float:
-        """The upper end of the interval."""
-        return self.value + self.error
-
-
-class Ran:
-    """What a machine did in each minute, scaled to all requests of the minute."""
-
-    def __init__(self, minutes: int) -> None:
-        """Create a table of zeros."""
-        self.count = np.zeros((minutes, 2))  # reads, writes
-        self.total_ns = np.zeros((minutes, 2))
-        self.bins = np.zeros((minutes, 2, BINS), np.float32)
-        self.hits = np.zeros(minutes)  # reads
-        self.ssd_bytes = np.zeros(minutes)  # written
-        self.busy = np.zeros(minutes)  # share of the time, of the disks
-        self.is_late = np.zeros(minutes, bool)  # it did not keep up
-
-    def put(self, at: int, pump: Pump, is_open: bool, begin_ns: int, requests: int) -> None:
-        """Add the run of a minute, from `begin_ns` on; it has so many requests in all."""
-        outcome = Outcome(pump.collector, Counters(pump.counters()), is_open)
-        end_ns = outcome.end_ns
-        phase = outcome.phase(begin_ns, end_ns)
-        last_fifth = outcome.phase(end_ns - (end_ns - begin_ns) // 5, end_ns)
-        figures = phase.figures
-        times = requests / max(figures.requests, 1)
-        for write, each in enumerate((figures.reads, figures.writes)):
-            self.count[at, write] = each.count * times
-            self.total_ns[at, write] = each.total_ns * times
-            self.bins[at, write] = each.bins * times
-        self.hits[at] = figures.latency[Kind.HIT].count * times
-        self.ssd_bytes[at] = phase.counters.get("fast_bytes_written", 0) * times
-        self.busy[at] = phase.utilisation or 0.0
-        self.is_late[at] = phase.saturated or last_fifth.saturated
-
-    def mean_ns(self, at: NDArray[Any] | int) -> Any:
-        """Return the mean of all reads and writes of minutes."""
-        return self.total_ns[at].sum(axis=-1) / np.maximum(self.count[at].sum(axis=-1), 1)
-
-
-Of = Callable[[Ran, Floats], Floats]  # a figure, of each row of weights
-
-
-def mean(*directions: int) -> Of:
-    """Return the mean latency of reads (0), writes (1) or both."""
-
-    def of(ran: Ran, weights: Floats) -> Floats:
-        columns = list(directions)
-        count = weights @ ran.count[:, columns].sum(axis=1)
-        return np.asarray(weights @ ran.total_ns[:, columns].sum(axis=1) / np.maximum(count, 1e-9))
-
-    return of
-
-
-def percentile(percent: float, direction: int) -> Of:
-    """Return a percentile of the latencies of reads (0) or writes (1)."""
-
-    def of(ran: Ran, weights: Floats) -> Floats:
-        until = np.cumsum(weights @ ran.bins[:, direction], axis=1)
-        wanted = percent / 100 * until[:, -1:]
-        place = np.minimum((until < wanted).sum(axis=1), BINS - 1)
-        return np.asarray(VALUES[place], np.float64)
-
-    return of
-
-
-def hit_ratio(ran: Ran, weights: Floats) -> Floats:
-    """Return the share of reads that are hits."""
-    return np.asarray(weights @ ran.hits / np.maximum(weights @ ran.count[:, 0], 1e-9))
-
-
-def busy(ran: Ran, weights: Floats) -> Floats:
-    """Return the share of the time that the disks are busy, in minutes with requests."""
-    return np.asarray(weights @ ran.busy / weights.sum(axis=1))
-
-
-FIGURES: dict[str, Of] = {
-    "read_mean_ns": mean(0), "read_p50_ns": percentile(50, 0), "read_p99_ns": percentile(99, 0),
-    "write_mean_ns": mean(1), "write_p99_ns": percentile(99, 1),
-    "mean_ns": mean(0, 1), "hit_ratio": hit_ratio, "disk_busy": busy,
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Weighing:
-    """The weights of the minutes, and those of resamples of them."""
-
-    weights: Floats  # one row
-    resamples: Floats
-    widening: float  # of the scatter of resamples, to an error of 95 %
-    missed: float  # share of a figure that is added to its error
-
-    @classmethod
-    def of(cls, minutes: Minutes, hits: Floats) -> Weighing:
-        """Calibrate the weights, and those of RESAMPLES."""
-        totals = minutes.totals(hits)
-        weights = minutes.weights(totals)
-        drawn = np.flatnonzero(~minutes.is_worst)
-        random = np.random.default_rng(len(drawn))
-        rows = []
-        for _ in range(RESAMPLES):
-            times = np.bincount(random.choice(drawn, len(drawn)), minlength=len(weights))
-            rows.append(minutes.weights(totals, times))
-        free = len(drawn) - minutes.used(totals)
-        return cls(
-            weights[None], np.array(rows), student_reach(free, 0.95) * math.sqrt(len(drawn) / free),
-            IMBALANCE * minutes.imbalance(totals, weights),
-        )  # fmt: skip
-
-    def share(self, which: NDArray[np.bool_]) -> float:
-        """Return the share of the time for which some of the minutes stand."""
-        return float(self.weights[0] @ which / self.weights.sum())
-
-    def figure(
-        self, of: Of, ran: Ran, other: Ran | None = None, lower: Ran | None = None
-    ) -> Figure:
-        """Return a figure of a machine, or its ratio to that of another one, with its error.
-
-        `lower` is the same machine with fewer hits.
-        """
-
-        def values(machine: Ran, weights: Floats) -> Floats:
-            result = of(machine, weights)
-            return result if other is None else of(other, weights) / np.maximum(result, 1e-9)
-
-        value = float(values(ran, self.weights)[0])
-        scatter = float(np.std(values(ran, self.resamples), ddof=1)) * self.widening
-        state = abs(float(values(lower, self.weights)[0]) - value) if lower else 0.0
-        return Figure(value, math.hypot(scatter, state, self.missed * value))
+OF_WEAR = ("dwpd", "years")
+SOURCES = ("minutes", "contents")
+UNKNOWN_OF_WEEKS = (
+    "a thinned capture has means, percentiles, hit, busy, dwpd and years of all of it"
+)
 
 
 @dataclass(frozen=True)
@@ -224,6 +107,7 @@ class Estimate:
     # cache, do not keep up
     mode: str
     minutes: tuple[int, int]  # replayed: typical ones, worst ones
+    require: Sequence[Requirement]
 
     @property
     def cache_bytes(self) -> int:
@@ -235,6 +119,51 @@ class Estimate:
         """The hour in which requests wait most with the cache."""
         return max(self.hours, key=lambda each: each.cached_ns * each.requests)
 
+    @cached_property
+    def required(self) -> list[Checked]:
+        """The requirements, each with the value that the cache reaches."""
+        found = []
+        for each in self.require:
+            figure = self._worn(each.measure) if each.measure in OF_WEAR else self.cached[each.text]
+            if figure is None:
+                found.append(Checked(each, None, False, "the SSD's capacity or rating is unknown"))
+                continue
+            met = COMPARED[each.compared](figure.value, each.bound)
+            interval = Interval(figure.value, figure.low, figure.high, SOURCES)
+            found.append(Checked(each, figure.value, met, "", interval))
+        return found
+
+    def _worn(self, measure: str) -> Figure | None:
+        """Return the drive writes a day, or the years of rated life; None if they are unknown."""
+        cache, day = self.scenario.cache, self.ssd_bytes_per_day
+        if measure == "dwpd":
+            whole = cache.members * cache.drive.capacity_bytes
+            return Figure(day.value / whole, day.error / whole) if whole else None
+        if not cache.endurance_bytes or not day.value:
+            return None
+        years = cache.endurance_bytes / day.value / 365.25
+        return Figure(years, years * day.error / day.value)
+
+
+def asked(trace: Trace, require: Sequence[Requirement]) -> dict[str, Of]:
+    """Return the figures that requirements ask for; raise UsageError for one that is unknown."""
+    requests = capture_of(trace).total.of("requests")
+    check_answerable(require, int(requests[0]), int(requests[1] + requests[4]))
+    found: dict[str, Of] = {}
+    for each in require:
+        write = int(each.direction == "writes")
+        if each.measure in OF_WEAR:
+            continue
+        if each.phase == "cold" or each.measure in ("warmup", "max", "iops"):
+            raise UsageError(f"{each.text!r}: {UNKNOWN_OF_WEEKS}")
+        if each.measure in ("hit", "busy"):
+            found[each.text] = {"hit": hit_ratio, "busy": busy}[each.measure]
+        elif each.measure == "mean":
+            found[each.text] = mean(write)
+        else:
+            found[each.text] = percentile(float(each.measure[1:]), write)
+    return found
+
 
 def suited(scenario: Scenario, trace: Trace) -> Scenario:
     """Return a scenario whose cache a sample can stand for; raise UsageError if there is none.
@@ -242,9 +171,7 @@ def suited(scenario: Scenario, trace: Trace) -> Scenario:
     Unless specified the policies are POLICIES.  Sequential runs cannot be seen in a sample, so the
     cache takes them in.
     """
-    capture = trace.sample
-    assert capture is not None
-    cache = scenario.cache
+    capture, cache = capture_of(trace), scenario.cache
     if not isinstance(cache, Table) or cache.kind != "page":
         raise UsageError(
             f"what {cache.kind} holds after weeks is unknown from a sample: use --cache page, "
@@ -257,8 +184,7 @@ def suited(scenario: Scenario, trace: Trace) -> Scenario:
     if not is_specified(scenario, ("cache", "sequential_cutoff")):
         chosen["sequential_cutoff"] = "0B"
     scenario = scenario.with_options(**chosen)
-    cache = scenario.cache
-    assert isinstance(cache, Table)
+    cache = table_of(scenario)
     check_sampled(capture, cache.admission, cache.replacement)
     refused = {
         "cache.mode": cache.mode not in MODES,
@@ -279,33 +205,14 @@ def estimate(
     trace: Trace,
     scenarios: Sequence[Scenario],
     report: Report | None = None,
-    more: Mapping[str, Of] | None = None,
+    require: Sequence[Requirement] = (),
 ) -> list[Estimate]:
     """Return the figures of caches that differ only in size and policies, for the whole capture.
 
-    `more` are figures beside FIGURES, by name.  Raises UsageError for caches that a sample cannot
-    stand for, or a capture that is too short.
+    They include those that requirements ask for.  Raises UsageError for caches that a sample cannot
+    stand for, for a requirement that it does not answer, or a capture that is too short.
     """
-    scenarios = [suited(each, trace) for each in scenarios]
-    (page_bytes,) = {each.cache.page_bytes for each in scenarios}
-    minutes = Minutes.of(trace)
-    with reading(trace, report):
-        touched, end_bytes = _touched(trace, page_bytes)
-    pages = [each.cache.pages(touched * page_bytes) for each in scenarios]
-    errors = _errors(trace, scenarios, pages)
-    capture = trace.sample
-    assert capture is not None
-    caches = [
-        Cache(
-            each.admission, each.replacement, max(round(size * capture.rate), 1), page_bytes, 0,
-            each.policy_parameters,
-        )
-        for each, size in zip(map(table_of, scenarios), pages)
-    ]  # fmt: skip
-    wanted = {one.begin_ns // MINUTE_NS for one in minutes.stretches}
-    contents = Contents(trace, page_bytes, wanted, caches)
-    job = Job(trace, scenarios, pages, errors, minutes, contents, end_bytes, report, more or {})
-    return job.estimates(str(scenarios[0].replay.mode))
+    return Job(trace, scenarios, report, require).estimates()
 
 
 @contextmanager
@@ -320,59 +227,66 @@ def reading(trace: Trace, report: Report | None) -> Iterator[None]:
         yield
 
 
-def _touched(trace: Trace, page_bytes: int) -> tuple[int, int]:
-    """Return the pages that the capture touches, estimated, and the end of its volume."""
-    capture = trace.sample
-    assert capture is not None
-    ids, end = Ids(), capture.end_bytes
-    for part in accesses(Sampled(trace), page_bytes):
-        ids.of(part.numbers)
-        end = max(end, (int(part.numbers.max()) + 1) * page_bytes)
-    return round(ids.count / capture.rate), end
-
-
 def table_of(scenario: Scenario) -> Table:
     """Return the page cache of a suited scenario."""
     assert isinstance(scenario.cache, Table)
     return scenario.cache
 
 
-def _errors(trace: Trace, scenarios: Sequence[Scenario], pages: Sequence[int]) -> list[float]:
-    """Return the error (95 %) of the sample's hit ratio of each cache."""
-    found: dict[tuple[str, str, int], float] = {}
-    tables = [table_of(each) for each in scenarios]
-    policies = [(each.admission, each.replacement) for each in tables]
-    for one in dict.fromkeys(policies):
-        sizes = [size for size, other in zip(pages, policies) if other == one]
-        cache = tables[policies.index(one)]
-        parameters = {
-            key: value for key, value in cache.policy_parameters.items() if key in PARAMETERS
-        }
-        counts = hits_of_sample(
-            trace, [f"{size} pages" for size in sizes], [one[1]], [one[0]], cache.page_bytes, {},
-            parameters,
-        )  # fmt: skip
-        found |= {(*one, size): each.page_hit_error for size, each in zip(sizes, counts)}
-    return [found[(*one, size)] for one, size in zip(policies, pages)]
-
-
-@dataclass
 class Job:
     """The replays of the minutes on all machines."""
 
-    trace: Trace
-    scenarios: list[Scenario]
-    pages: list[int]
-    errors: list[float]  # of hit ratios
-    minutes: Minutes
-    contents: Contents
-    end_bytes: int
-    report: Report | None
-    more: Mapping[str, Of]
-    _done: int = 0  # requests that were replayed, on all machines
+    def __init__(
+        self,
+        trace: Trace,
+        scenarios: Sequence[Scenario],
+        report: Report | None,
+        require: Sequence[Requirement],
+    ) -> None:
+        """Choose the minutes, and run the sample through the caches."""
+        self.trace, self.report, self.require = trace, report, require
+        self.figures = FIGURES | asked(trace, require)
+        self.scenarios = [suited(each, trace) for each in scenarios]
+        self.tables = list(map(table_of, self.scenarios))
+        (self.page_bytes,) = {each.page_bytes for each in self.tables}
+        self.minutes = Minutes.of(trace)
+        rate = capture_of(trace).rate
+        ids = Ids()
+        self.end_bytes = capture_of(trace).end_bytes  # the end of its volume
+        with reading(trace, report):
+            for part in accesses(Sampled(trace), self.page_bytes):
+                ids.of(part.numbers)
+                last = int(part.numbers.max())
+                self.end_bytes = max(self.end_bytes, (last + 1) * self.page_bytes)
+        touched_bytes = round(ids.count / rate) * self.page_bytes  # estimated
+        self.pages = [each.pages(touched_bytes) for each in self.tables]
+        self.errors = self._errors()
+        caches = [
+            Cache(each.admission, each.replacement, max(round(size * rate), 1), self.page_bytes, 0,
+                  each.policy_parameters)
+            for each, size in zip(self.tables, self.pages)
+        ]  # fmt: skip
+        wanted = {one.begin_ns // MINUTE_NS for one in self.minutes.stretches}
+        self.contents = Contents(trace, self.page_bytes, wanted, caches)
+        self.mode: str = self.scenarios[0].replay.mode
+        self._done = 0  # requests that were replayed, on all machines
 
-    def estimates(self, mode: str) -> list[Estimate]:
-        """Replay the minutes in a mode, and weight them.
+    def _errors(self) -> list[float]:
+        """Return the error (95 %) of the sample's hit ratio of each cache."""
+        found: dict[tuple[str, str, int], float] = {}
+        policies = [(each.admission, each.replacement) for each in self.tables]
+        for one in dict.fromkeys(policies):
+            sizes = [size for size, other in zip(self.pages, policies) if other == one]
+            known = self.tables[policies.index(one)].policy_parameters
+            counts = hits_of_sample(
+                self.trace, [f"{size} pages" for size in sizes], [one[1]], [one[0]],
+                self.page_bytes, {}, {key: known[key] for key in PARAMETERS if key in known},
+            )  # fmt: skip
+            found |= {(*one, size): each.page_hit_error for size, each in zip(sizes, counts)}
+        return [found[(*one, size)] for one, size in zip(policies, self.pages)]
+
+    def estimates(self) -> list[Estimate]:
+        """Replay the minutes in the scenario's mode, and weight them.
 
         "auto" is "think" if the disks alone do not keep up in most minutes and waits are known.
         """
@@ -380,16 +294,17 @@ class Job:
             Weighing.of(self.minutes, self.contents.hits(which, self.minutes.numbers))
             for which in range(len(self.scenarios))
         ]
-        alone, has_waits = self._alone("open" if mode == "auto" else mode)
-        if mode == "auto":
-            late = min(each.share(alone.is_late) for each in weighings)
-            mode = "think" if has_waits and late > OVERLOADED else "open"
-            if mode == "think":
+        is_auto = self.mode == "auto"
+        self.mode = "open" if is_auto else self.mode
+        alone, has_waits = self._alone()
+        if is_auto and has_waits:
+            if min(each.share(alone.is_late) for each in weighings) > OVERLOADED:
+                self.mode = "think"
                 self._done = 0
-                alone, _ = self._alone(mode)
-        cached, lower = self._cached(mode)
+                alone, _ = self._alone()
+        cached, lower = self._cached()
         return [
-            self._estimate(which, mode, weighing, alone, cached[which], lower[which])
+            self._estimate(which, weighing, alone, cached[which], lower[which])
             for which, weighing in enumerate(weighings)
         ]
 
@@ -413,28 +328,26 @@ class Job:
         """Return how many replays of a minute there are."""
         return 1 + len(self.errors) + sum(error > 0 for error in self.errors)
 
-    def _alone(self, mode: str) -> tuple[Ran, bool]:
+    def _alone(self) -> tuple[Ran, bool]:
         """Replay the minutes on the disks alone; return also whether completions are known."""
         alone, has_waits = Ran(len(self.minutes.stretches)), False
         for at, _, rows, before in self._replayed(1):
             has_waits |= bool((rows.complete_ns != UNKNOWN).any())
-            minute = self._minute(rows, before, mode)
-            self._run(at, minute, mode, alone, self.scenarios[0], 0, COLD_START)
+            minute = self._minute(rows, before)
+            self._run(at, minute, alone, self.scenarios[0], 0, COLD_START)
         return alone, has_waits
 
-    def _cached(self, mode: str) -> tuple[list[Ran], list[Ran | None]]:
+    def _cached(self) -> tuple[list[Ran], list[Ran | None]]:
         """Replay the minutes with each cache, as the sample says and with fewer hits."""
         number = len(self.minutes.stretches)
         cached = [Ran(number) for _ in self.scenarios]
         lower = [Ran(number) if error > 0 else None for error in self.errors]
-        page_bytes = self.contents.page_bytes
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
             for at, stretch, rows, before in self._replayed(self._machines - 1):
-                numbers = distinct(accesses_of(rows, page_bytes).numbers)
-                minute = self._minute(rows, apart(before, numbers, page_bytes), mode)
+                numbers = distinct(accesses_of(rows, self.page_bytes).numbers)
+                minute = self._minute(rows, apart(before, numbers, self.page_bytes))
                 runs: list[Future[None]] = []
-                for which, scenario in enumerate(self.scenarios):
-                    cache = table_of(scenario)
+                for which, cache in enumerate(self.tables):
                     # By how much the shares of cached pages may be too high: all errors are theirs.
                     off = min(self.errors[which] / max(self.contents.first_share(), 1e-9), 1.0)
                     for ran, fewer in ((cached[which], 0.0), (lower[which], off)):
@@ -446,7 +359,9 @@ class Job:
                             minute.led_by,
                         )  # fmt: skip
                         runs.append(
-                            threads.submit(self._run, at, minute, mode, ran, scenario, *filled)
+                            threads.submit(
+                                self._run, at, minute, ran, self.scenarios[which], *filled
+                            )
                         )
                         if filled.pages > PAGES_AT_ONCE // 2:
                             runs[-1].result()
@@ -454,45 +369,46 @@ class Job:
                     each.result()
         return cached, lower
 
-    def _minute(self, rows: Requests, before: Requests, mode: str) -> Minute:
+    def _minute(self, rows: Requests, before: Requests) -> Minute:
         """Return the requests that are run; they come at times of their own in mode open only."""
-        if mode != "open":
+        if self.mode != "open":
             before = no_requests()
         return Minute(rows, before, self.scenarios[0].replay.speed, self.trace.name)
 
     def _run(
-        self, at: int, minute: Minute, mode: str, ran: Ran, scenario: Scenario, pages: int,
+        self, at: int, minute: Minute, ran: Ran, scenario: Scenario, pages: int,
         warm: WarmStart,
     ) -> None:  # fmt: skip
         """Replay a minute on a machine."""
-        machine = building.machine(scenario, mode, self.end_bytes, pages, warm)
+        machine = building.machine(scenario, self.mode, self.end_bytes, pages, warm)
         speed = scenario.replay.speed
         pump = Pump(machine, max(int(MINUTE_NS / speed) // SAMPLES, 1))
-        for batch in batches(minute, speed, mode == "think"):
+        for batch in batches(minute, speed, self.mode == "think"):
             pump.take(batch)
         requests = int(self.minutes.requests[self.minutes.at[at]])
-        ran.put(at, pump, mode == "open", minute.begin_ns, requests)
+        ran.put(at, pump, self.mode == "open", minute.begin_ns, requests)
 
     def _estimate(
-        self, which: int, mode: str, weighing: Weighing, alone: Ran, cached: Ran,
+        self, which: int, weighing: Weighing, alone: Ran, cached: Ran,
         lower: Ran | None,
     ) -> Estimate:  # fmt: skip
         written = weighing.figure(
             lambda ran, rows: np.asarray(rows @ ran.ssd_bytes), cached, None, lower
         )
         first, last = int(self.minutes.numbers[0]), int(self.minutes.numbers[-1])
-        span_ns, figures = (last - first + 1) * MINUTE_NS, FIGURES | dict(self.more)
+        span_ns = (last - first + 1) * MINUTE_NS
         return Estimate(
             self.scenarios[which],
             self.pages[which],
-            {name: weighing.figure(of, alone) for name, of in figures.items()},
-            {name: weighing.figure(of, cached, None, lower) for name, of in figures.items()},
+            {name: weighing.figure(of, alone) for name, of in self.figures.items()},
+            {name: weighing.figure(of, cached, None, lower) for name, of in self.figures.items()},
             weighing.figure(FIGURES["mean_ns"], cached, alone, lower),
             Figure(written.value * DAY_NS / span_ns, written.error * DAY_NS / span_ns),
             self._hours(which, alone, cached),
             (weighing.share(alone.is_late), weighing.share(cached.is_late)),
-            mode,
+            self.mode,
             (int((~self.minutes.is_worst).sum()), int(self.minutes.is_worst.sum())),
+            self.require,
         )
 
     def _hours(self, which: int, alone: Ran, cached: Ran) -> list[Hour]:
@@ -517,3 +433,160 @@ class Job:
             at = int(minutes.at[mine[0]])
             found.append(Hour(hour * 60 * MINUTE_NS, whole, before, after, float(hits[at])))
         return found
+
+
+# Questions.
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The figures of some caches for a whole capture, and which one answers the question."""
+
+    trace: Trace
+    caches: list[Estimate]
+    pick: int | None  # None: no cache meets the requirements
+
+    @property
+    def capture(self) -> Thinned:
+        """The capture."""
+        return capture_of(self.trace)
+
+    @property
+    def picked(self) -> Estimate:
+        """The cache that answers the question; without one the largest."""
+        return self.caches[-1 if self.pick is None else self.pick]
+
+    @property
+    def verdict(self) -> str:
+        """Whether the cache is worth it: yes, no or unsure."""
+        return worth(self.picked.gain)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of the JSON."""
+        capture = self.capture
+        return {
+            "schema": SCHEMA,
+            "trace": self.trace.name,
+            "requests": capture.total.requests,
+            "span_ns": capture.total.span_ns,
+            "rate": capture.rate,
+            "answer": self.verdict,
+            "pick": self.pick,
+            "caches": [_cache(each, capture) for each in self.caches],
+        }
+
+
+def worth(gain: Figure) -> str:
+    """Return whether a gain is worth a cache, by its interval."""
+    return YES if gain.low >= WORTH_IT else NO if gain.high < WORTH_IT else UNSURE
+
+
+def _cache(one: Estimate, capture: Thinned) -> dict[str, Any]:
+    def hour(each: Hour) -> dict[str, Any]:
+        weekday, at = clock(capture, each.begin_ns)
+        return {**asdict(each), "weekday": weekday, "hour": at}
+
+    cache = one.scenario.cache
+    return {
+        "size_bytes": one.cache_bytes,
+        "admission": getattr(cache, "admission", None),
+        "replacement": getattr(cache, "replacement", None),
+        "toml": one.scenario.to_toml(),
+        "mode": one.mode,
+        "typical_minutes": one.minutes[0],
+        "worst_minutes": one.minutes[1],
+        "alone": {name: _figure(one.alone[name]) for name in FIGURES},
+        "cached": {name: _figure(one.cached[name]) for name in FIGURES},
+        "gain": _figure(one.gain),
+        "answer": worth(one.gain),
+        "ssd_bytes_per_day": _figure(one.ssd_bytes_per_day),
+        "late": list(one.late),
+        "worst_hour_ns": one.worst.begin_ns,
+        "hours": [hour(each) for each in one.hours],
+        "required": [each.to_dict() for each in one.required],
+    }
+
+
+def _figure(one: Figure) -> dict[str, float]:
+    return {"value": one.value, "low": one.low, "high": one.high}
+
+
+def replay_sample(
+    trace: Trace,
+    scenario: Scenario,
+    require: Sequence[Requirement] = (),
+    report: Report | None = None,
+) -> Answer:
+    """Return the figures of the scenario's cache for a whole thinned capture."""
+    return Answer(trace, estimate(trace, [scenario], report, require), 0)
+
+
+def size_sample(
+    trace: Trace,
+    scenario: Scenario,
+    require: Sequence[Requirement],
+    report: Report | None = None,
+) -> Answer:
+    """Find the smallest cache that meets requirements on a whole capture, by minutes in full.
+
+    It meets them at the worse ends of the intervals; if none does, by its figures.  A first pass
+    tries sizes at which the miss-ratio curve falls, a second one sizes between the largest that
+    fails and the smallest that meets all.
+    """
+    if is_specified(scenario, SIZE):
+        raise UsageError("this command searches the size of the cache: remove cache.size")
+    asked(trace, require)  # refuses what it does not answer
+
+    def tried(sizes: Sequence[int]) -> list[Estimate]:
+        return estimate(trace, _sized(scenario, sizes), report, require)
+
+    found = tried(sizes_to_try(_curve(trace, scenario, report)))
+    first = smallest([one.required for one in found])
+    if first:
+        low, high = found[first - 1].cache_bytes, found[first].cache_bytes
+        page = scenario.cache.page_bytes
+        between = np.geomspace(low, high, 5)[1:-1]
+        sizes = sorted({int(each) // page * page for each in between} - {low, high})
+        found = sorted([*found, *tried(sizes)], key=lambda one: one.cache_bytes)
+        first = smallest([one.required for one in found])
+    return Answer(trace, found, first)
+
+
+def _sized(scenario: Scenario, sizes: Sequence[int]) -> list[Scenario]:
+    return [scenario.with_options(cache_size=format_size(each)) for each in sizes]
+
+
+def smallest(rows: Sequence[Sequence[Checked]]) -> int | None:
+    """Return the first row that surely meets its requirements, or else one whose figures do."""
+    for meets in (lambda each: each.is_sure, lambda each: each.met):
+        for at, one in enumerate(rows):
+            if all(map(meets, one)):
+                return at
+    return None
+
+
+def advise_sample(trace: Trace, scenario: Scenario, report: Report | None = None) -> Answer:
+    """Recommend a size: the smallest with nearly the best gain of those tried."""
+    if is_specified(scenario, SIZE):
+        return replay_sample(trace, scenario, (), report)
+    sizes = sizes_to_try(_curve(trace, scenario, report))[-SIZES_OF_ADVICE:]
+    found = estimate(trace, _sized(scenario, sizes), report)
+    best = max(each.gain.value for each in found)
+    pick = next(at for at, each in enumerate(found) if each.gain.value >= AS_GOOD * best)
+    return Answer(trace, found, pick)
+
+
+def _curve(trace: Trace, scenario: Scenario, report: Report | None) -> Curve:
+    with reading(trace, report):
+        return miss_ratio_curve(trace, "lru", None, scenario.cache.page_bytes)
+
+
+def sizes_to_try(curve: Curve) -> list[int]:
+    """Return sizes in bytes at which the curve has fallen by FALLS, that a sample can represent."""
+    top, bottom = float(curve.miss_ratio[0]), float(curve.miss_ratio[-1])
+    least = int(np.ceil(SMALL / curve.rate))
+    found = set()
+    for share in FALLS:
+        at = int((curve.miss_ratio <= top - share * (top - bottom)).argmax())
+        found.add(max(int(curve.pages[at]), least))
+    return [each * curve.page_bytes for each in sorted(found)]

@@ -14,19 +14,28 @@ They are of the same load, at most GAP_NS apart.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.answers.metrics import BASE_NS
+from hybridsim.answers.metrics import BASE_NS, Counters, Kind
+from hybridsim.answers.outcome import Outcome
+from hybridsim.answers.sampling import student_reach
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
+from hybridsim.foundation.histogram import BINS, VALUES
 from hybridsim.foundation.wording import counted
 from hybridsim.requests.rows import UNKNOWN, Requests, joined
 from hybridsim.studies.batches import Sent
+from hybridsim.studies.page_sampling import IMBALANCE
+from hybridsim.studies.runs import Pump
 from hybridsim.traces.formats.ordering import from_origin
+from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.thinned.layout import ROWS_MAX, Role
 from hybridsim.traces.thinned.thinner import MINUTE_NS, Stretch
 from hybridsim.traces.trace import Trace
@@ -39,8 +48,15 @@ TYPICAL_REQUESTS, WORST_REQUESTS = 2_000_000, 1_000_000  # of all these minutes,
 PER_TOTAL = 6  # drawn minutes for each total that they are calibrated to
 WEIGHT_LEAST, WEIGHT_MOST = 0.1, 10.0  # of the uncalibrated weight
 MINUTES_AN_HOUR = 60
+RESAMPLES = 400
 LED_BY = 256  # requests before a minute: more than an array's disks have segments
 GAP_NS = 10**9 // 4
+
+
+def capture_of(trace: Trace) -> Thinned:
+    """Return the capture whose sample a trace is."""
+    assert trace.sample is not None
+    return trace.sample
 
 
 @dataclass(frozen=True)
@@ -65,33 +81,35 @@ class Minutes:
         """
         rows = []
         for each in trace.counts():
-            requests = each.of("requests")
-            rows.append(
-                (
-                    each.begin_ns // MINUTE_NS, each.requests, requests[Op.READ],
-                    requests[Op.WRITE] + requests[Op.WRITE_ZEROES], each.of("bytes").sum(),
-                    each.of("latency_sum_ns").sum(),
+            if each.requests:
+                by_op = each.of("requests")
+                rows.append(
+                    (
+                        each.begin_ns // MINUTE_NS,
+                        each.requests,
+                        by_op[Op.READ],
+                        by_op[Op.WRITE] + by_op[Op.WRITE_ZEROES],
+                        each.of("bytes").sum(),
+                        each.of("latency_sum_ns").sum(),
+                    )
                 )
-            )  # fmt: skip
-        columns = np.array([row for row in rows if row[1]], np.int64).T
-        capture = trace.sample
-        assert capture is not None
-        known = dict(zip(columns[0].tolist(), range(columns.shape[1])))
+        numbers, requests, reads, writes, moved, waited = np.array(rows, np.int64).T
+        capture = capture_of(trace)
+        known = {number: at for at, number in enumerate(numbers.tolist())}
         kept = [one for one in capture.stretches.values() if one.begin_ns // MINUTE_NS in known]
-        worst = sorted((one for one in kept if one.roles & Role.WORST), key=lambda one: -one.score)
-        typical = sorted((one for one in kept if one.roles & Role.TYPICAL),
-                         key=lambda one: one.rank)  # fmt: skip
 
-        def first(ranked: list[Stretch], most: int, least: int, requests: int) -> list[Stretch]:
+        def first(ranked: list[Stretch], most: int, least: int, within: int) -> list[Stretch]:
             """Return the first minutes of a ranking that can be replayed within limits."""
-            until = np.cumsum([min(int(columns[1][known[one.begin_ns // MINUTE_NS]]), ROWS_MAX)
-                               for one in ranked])  # fmt: skip
-            within = int(np.searchsorted(until, requests, "right"))
-            return ranked[: min(max(within, least), most)]
+            places = [known[one.begin_ns // MINUTE_NS] for one in ranked]
+            until = np.cumsum(np.minimum(requests[places], ROWS_MAX))
+            number = int(np.searchsorted(until, within, "right"))
+            return ranked[: min(max(number, least), most)]
 
+        worst = sorted((one for one in kept if one.roles & Role.WORST), key=lambda one: -one.score)
         worst = first(worst, WORST_MAX, 1, WORST_REQUESTS)
         certain = {one.begin_ns for one in worst}
-        others = [one for one in typical if one.begin_ns not in certain]
+        others = [one for one in kept if one.roles & Role.TYPICAL and one.begin_ns not in certain]
+        others.sort(key=lambda one: one.rank)
         drawn = first(others, TYPICAL_MAX, TYPICAL_MIN, TYPICAL_REQUESTS)
         if len(drawn) < TYPICAL_MIN:
             raise TraceError(
@@ -99,10 +117,9 @@ class Minutes:
                 f"an error of latencies needs {TYPICAL_MIN}: record for longer, or with a larger "
                 f"--max, or replay single minutes: {capture.choices}"
             )
-        both = {one.begin_ns: one for one in [*worst, *drawn]}
-        stretches = [both[begin] for begin in sorted(both)]
+        stretches = sorted([*worst, *drawn], key=lambda one: one.begin_ns)
         return cls(
-            columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], stretches,
+            numbers, requests, reads, writes, moved, waited, stretches,
             np.array([known[one.begin_ns // MINUTE_NS] for one in stretches]),
             np.array([one.begin_ns in certain for one in stretches]),
         )  # fmt: skip
@@ -181,6 +198,150 @@ def calibrated(begin: Floats, columns: Floats, wanted: Floats) -> Floats:
         if not stuck.any() or free.sum() <= columns.shape[1]:
             break
     return weight
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the whole capture, and its error (95 %)."""
+
+    value: float
+    error: float
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval, at least 0."""
+        return max(self.value - self.error, 0.0)
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.value + self.error
+
+
+class Ran:
+    """What a machine did in each minute, scaled to all requests of the minute."""
+
+    def __init__(self, minutes: int) -> None:
+        """Create a table of zeros."""
+        self.count = np.zeros((minutes, 2))  # reads, writes
+        self.total_ns = np.zeros((minutes, 2))
+        self.bins = np.zeros((minutes, 2, BINS), np.float32)
+        self.hits = np.zeros(minutes)  # reads
+        self.ssd_bytes = np.zeros(minutes)  # written
+        self.busy = np.zeros(minutes)  # share of the time, of the disks
+        self.is_late = np.zeros(minutes, bool)  # it did not keep up
+
+    def put(self, at: int, pump: Pump, is_open: bool, begin_ns: int, requests: int) -> None:
+        """Add the run of a minute, from `begin_ns` on; it has so many requests in all."""
+        outcome = Outcome(pump.collector, Counters(pump.counters()), is_open)
+        end_ns = outcome.end_ns
+        phase = outcome.phase(begin_ns, end_ns)
+        last_fifth = outcome.phase(end_ns - (end_ns - begin_ns) // 5, end_ns)
+        figures = phase.figures
+        times = requests / max(figures.requests, 1)
+        for write, each in enumerate((figures.reads, figures.writes)):
+            self.count[at, write] = each.count * times
+            self.total_ns[at, write] = each.total_ns * times
+            self.bins[at, write] = each.bins * times
+        self.hits[at] = figures.latency[Kind.HIT].count * times
+        self.ssd_bytes[at] = phase.counters.get("fast_bytes_written", 0) * times
+        self.busy[at] = phase.utilisation or 0.0
+        self.is_late[at] = phase.saturated or last_fifth.saturated
+
+    def mean_ns(self, at: NDArray[Any] | int) -> Any:
+        """Return the mean of all reads and writes of minutes."""
+        return self.total_ns[at].sum(axis=-1) / np.maximum(self.count[at].sum(axis=-1), 1)
+
+
+Of = Callable[[Ran, Floats], Floats]  # a figure, of each row of weights
+
+
+def mean(*directions: int) -> Of:
+    """Return the mean latency of reads (0), writes (1) or both."""
+
+    def of(ran: Ran, weights: Floats) -> Floats:
+        columns = list(directions)
+        count = weights @ ran.count[:, columns].sum(axis=1)
+        return np.asarray(weights @ ran.total_ns[:, columns].sum(axis=1) / np.maximum(count, 1e-9))
+
+    return of
+
+
+def percentile(percent: float, direction: int) -> Of:
+    """Return a percentile of the latencies of reads (0) or writes (1)."""
+
+    def of(ran: Ran, weights: Floats) -> Floats:
+        until = np.cumsum(weights @ ran.bins[:, direction], axis=1)
+        wanted = percent / 100 * until[:, -1:]
+        place = np.minimum((until < wanted).sum(axis=1), BINS - 1)
+        return np.asarray(VALUES[place], np.float64)
+
+    return of
+
+
+def hit_ratio(ran: Ran, weights: Floats) -> Floats:
+    """Return the share of reads that are hits."""
+    return np.asarray(weights @ ran.hits / np.maximum(weights @ ran.count[:, 0], 1e-9))
+
+
+def busy(ran: Ran, weights: Floats) -> Floats:
+    """Return the share of the time that the disks are busy, in minutes with requests."""
+    return np.asarray(weights @ ran.busy / weights.sum(axis=1))
+
+
+FIGURES: dict[str, Of] = {
+    "read_mean_ns": mean(0), "read_p50_ns": percentile(50, 0), "read_p99_ns": percentile(99, 0),
+    "write_mean_ns": mean(1), "write_p99_ns": percentile(99, 1),
+    "mean_ns": mean(0, 1), "hit_ratio": hit_ratio, "disk_busy": busy,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """The weights of the minutes, and those of resamples of them."""
+
+    weights: Floats  # one row
+    resamples: Floats
+    widening: float  # of the scatter of resamples, to an error of 95 %
+    missed: float  # share of a figure that is added to its error
+
+    @classmethod
+    def of(cls, minutes: Minutes, hits: Floats) -> Weighing:
+        """Calibrate the weights, and those of RESAMPLES."""
+        totals = minutes.totals(hits)
+        weights = minutes.weights(totals)
+        drawn = np.flatnonzero(~minutes.is_worst)
+        random = np.random.default_rng(len(drawn))
+        rows = []
+        for _ in range(RESAMPLES):
+            times = np.bincount(random.choice(drawn, len(drawn)), minlength=len(weights))
+            rows.append(minutes.weights(totals, times))
+        free = len(drawn) - minutes.used(totals)
+        return cls(
+            weights[None], np.array(rows), student_reach(free, 0.95) * math.sqrt(len(drawn) / free),
+            IMBALANCE * minutes.imbalance(totals, weights),
+        )  # fmt: skip
+
+    def share(self, which: NDArray[np.bool_]) -> float:
+        """Return the share of the time for which some of the minutes stand."""
+        return float(self.weights[0] @ which / self.weights.sum())
+
+    def figure(
+        self, of: Of, ran: Ran, other: Ran | None = None, lower: Ran | None = None
+    ) -> Figure:
+        """Return a figure of a machine, or its ratio to that of another one, with its error.
+
+        `lower` is the same machine with fewer hits.
+        """
+
+        def values(machine: Ran, weights: Floats) -> Floats:
+            result = of(machine, weights)
+            return result if other is None else of(other, weights) / np.maximum(result, 1e-9)
+
+        value = float(values(ran, self.weights)[0])
+        scatter = float(np.std(values(ran, self.resamples), ddof=1)) * self.widening
+        state = abs(float(values(lower, self.weights)[0]) - value) if lower else 0.0
+        return Figure(value, math.hypot(scatter, state, self.missed * value))
 
 
 class Minute(Sent):

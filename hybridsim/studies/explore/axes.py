@@ -6,7 +6,7 @@ A choice sets keys of the scenario, so that each point is a machine that `hybrid
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hybridsim.traces.trace import Trace
 
 CACHE, SIZE, SSD, MEMBERS, LOAD = "cache", "size", "ssd", "members", "load"
-NAMES = (CACHE, SIZE, SSD, MEMBERS, LOAD)
+AT_CACHE, AT_SIZE = 0, 1  # of these axes in a place
 POLICIES = ("learned", "lru")  # of a cache of pages
 SECOND_SSD = "samsung-pm883-960gb"  # a SATA drive, beside the scenario's own
 THIRD_SSD = "samsung-pm9a3-1920gb"  # where the scenario's own is that one
@@ -94,6 +94,11 @@ def values_at(of: Sequence[Axis], place: Place) -> dict[str, Any]:
     return result
 
 
+def moved(place: Place, to: Mapping[int, int]) -> Place:
+    """Return a place with other choices of some axes, by their numbers."""
+    return tuple(to.get(axis, number) for axis, number in enumerate(place))
+
+
 def with_served(axis: Axis, trace: Trace, page_bytes: int, requests: int) -> Axis:
     """Return the axis of sizes with what LRU serves at each, which costs one pass over the trace.
 
@@ -110,6 +115,12 @@ def with_served(axis: Axis, trace: Trace, page_bytes: int, requests: int) -> Axi
         return axis
     by_pages = dict(zip(curve.pages.tolist(), (1 - curve.miss_ratio).tolist()))
     return replace(axis, served=tuple(round(by_pages[each], 6) for each in pages))
+
+
+def _ordered(name: str, title: str, choices: Sequence[Choice], own: float) -> Axis:
+    """Return an axis whose base is the choice nearest to where the scenario lies."""
+    base = min(range(len(choices)), key=lambda number: abs(choices[number].at - own))
+    return Axis(name, title, tuple(choices), base, True)
 
 
 def _caches(
@@ -151,24 +162,20 @@ def _policies(site: Scenario, wanted: Sequence[str]) -> list[str]:
 
 def _sizes(site: Scenario, footprint_bytes: int, wanted: str) -> Axis:
     """Return sizes from 1% to all of what the trace touches, or those from LOW..HIGH."""
+    low = max(SMALLEST * footprint_bytes, LEAST_BYTES)
     room = site.cache.members * site.cache.drive.capacity_bytes
-    low: float
-    high: float
+    high = min(max(LARGEST * footprint_bytes, 4 * low), room)
     if wanted:
         low, high = _ends(wanted)
-    else:
-        low = max(SMALLEST * footprint_bytes, LEAST_BYTES)
-        high = min(max(LARGEST * footprint_bytes, 4 * low), room)
     own = site.cache.pages(footprint_bytes) * site.cache.page_bytes
     found = list(_between(low, high))
     if len(found) > CHOICES_MAX:
         raise UsageError(f"--size {wanted}: at most {CHOICES_MAX} sizes, {STEPS} per factor of 2")
-    choices = tuple(
+    choices = [
         Choice(human_size(each), {"cache.size": format_size(each)}, math.log(each))
         for each in found
-    )
-    base = min(range(len(found)), key=lambda n: abs(math.log(found[n] / max(own, 1))))
-    return Axis(SIZE, "cache size", choices, base, True)
+    ]
+    return _ordered(SIZE, "cache size", choices, math.log(max(own, 1)))
 
 
 def _ends(text: str) -> tuple[int, int]:
@@ -204,12 +211,10 @@ def _ssds(site: Scenario, wanted: Sequence[str]) -> Axis:
         names = [own.like, other] if own.like and own.kind == "ssd" else []
     if not names:  # a drive that the scenario describes itself
         return Axis(SSD, "SSD model", (Choice(own.name, {}, 0.0),), 0, False)
-    choices = []
-    for name in names:
-        made = site.with_values({"cache.drive": name})
-        choices.append(Choice(made.cache.drive.name, {"cache.drive": name}, 0.0))
+    values = [{"cache.drive": name} for name in names]
+    choices = tuple(Choice(site.with_values(each).cache.drive.name, each, 0.0) for each in values)
     base = names.index(own.like) if own.like in names else 0
-    return Axis(SSD, "SSD model", tuple(choices), base, False)
+    return Axis(SSD, "SSD model", choices, base, False)
 
 
 def _members(site: Scenario, wanted: Sequence[int]) -> Axis:
@@ -223,12 +228,9 @@ def _members(site: Scenario, wanted: Sequence[int]) -> Axis:
             if wanted:
                 raise
             continue
-        values = {"backing.members": number}
-        choices.append(Choice(str(number), values, math.log(number)))
-    if not choices:
-        choices = [Choice(str(own), {}, math.log(own))]
-    near = min(range(len(choices)), key=lambda n: abs(choices[n].at - math.log(own)))
-    return Axis(MEMBERS, "disks", tuple(choices), near, True)
+        choices.append(Choice(str(number), {"backing.members": number}, math.log(number)))
+    choices = choices or [Choice(str(own), {}, math.log(own))]
+    return _ordered(MEMBERS, "disks", choices, math.log(own))
 
 
 def _loads(site: Scenario, wanted: Sequence[float]) -> Axis:
@@ -238,9 +240,8 @@ def _loads(site: Scenario, wanted: Sequence[float]) -> Axis:
     numbers = sorted(set(wanted or LOADS))
     if min(numbers) <= 0:
         raise UsageError("--load: factors above 0, for example 0.5,1,2")
-    choices = tuple(
+    choices = [
         Choice(f"{each:g}", {"replay.speed": float(f"{each * speed:.6g}")}, math.log(each))
         for each in numbers
-    )
-    base = min(range(len(choices)), key=lambda n: abs(choices[n].at))
-    return Axis(LOAD, "load", choices, base, True)
+    ]
+    return _ordered(LOAD, "load", choices, 0.0)

@@ -28,24 +28,30 @@ from hybridsim.answers.forecast import (
     answer_of,
     is_certain,
 )
+from hybridsim.answers.metrics import READS, Kind
+from hybridsim.answers.outcome import Outcome, wear
 from hybridsim.answers.result import Result, plain
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.printable import shell_line
+from hybridsim.foundation.toml.places import Path
 from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Scenario
+from hybridsim.scenario.origin import spelled_out
 from hybridsim.studies.explore import planning
 from hybridsim.studies.explore.axes import (
+    AT_SIZE,
+    CACHE,
     MEMBERS,
     SIZE,
     SSD,
     Axis,
     Place,
     axes,
+    moved,
     values_at,
     with_served,
 )
-from hybridsim.studies.explore.figures import DETAIL, HIT_PART, PARTS, WEAR, explored, figures_of
 from hybridsim.studies.explore.surface import (
     ERROR_MOST,
     FIRST,
@@ -56,8 +62,9 @@ from hybridsim.studies.explore.surface import (
     Coordinates,
     Surface,
 )
+from hybridsim.studies.sweep.figures import figures
 from hybridsim.studies.sweep.named_trace import NamedTrace
-from hybridsim.studies.sweep.point import Compute, Point, point
+from hybridsim.studies.sweep.point import Compute, Point, point, result_of
 from hybridsim.studies.sweep.running import Progress, Running, Settled
 from hybridsim.studies.sweep.store import FOLDER, Store
 from hybridsim.studies.sweep.sweep import check_crew, crew
@@ -66,6 +73,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SCHEMA = "hybridsim.explore/1"
+DETAIL = "replay explore/1"  # a replay with these figures; part of the key of a stored one
+PARTS = 20  # of the requests, for the curve of the hit ratio
+WEAR, YEARS = "dwpd.whole", "years.whole"  # over the whole trace, as of `advise`
+HIT_PART = "hit.part."  # and the number of the part, from 0
 POINTS = 480  # replays, by default
 SPREAD_FIRST = 48  # replays that are spread before the surfaces are looked at
 STEP = 24  # replays between two looks at the surfaces, which take longer the more there are:
@@ -149,6 +160,11 @@ class Replay:
     figures: Mapping[str, Any]
     command: str
 
+    def figure(self, name: str) -> float | None:
+        """Return a figure; None where it is unknown or has no end."""
+        value = self.figures.get(name)
+        return None if value is None or not math.isfinite(value) else float(value)
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -209,10 +225,6 @@ class Status:
 Report = Callable[[Status], None]
 
 
-def _silent(status: Status) -> None:
-    """Report nothing."""
-
-
 @dataclass(frozen=True)
 class Exploration:
     """Replays over several axes, and a surface of each figure between them."""
@@ -240,11 +252,8 @@ class Exploration:
     @functools.cached_property
     def bands(self) -> dict[str, float]:
         """Half of the bands of the KEY quantities, relative to them: the median of all machines."""
-        return {
-            name: usual_band(self.surfaces[name], self.axes)
-            for name in KEY
-            if name in self.surfaces
-        }
+        known = {name: self.surfaces[name] for name in KEY if name in self.surfaces}
+        return {name: usual_band(surface, self.axes) for name, surface in known.items()}
 
     @functools.cached_property
     def where(self) -> Coordinates:
@@ -298,13 +307,14 @@ class Exploration:
         Times are in ns, shares and factors are plain numbers.
         """
         if place in self.by_place:
-            value = self.by_place[place].figures.get(name)
-            number = None if value is None else float(value)
+            number = self.by_place[place].figure(name)
             return Estimate(number, number, number, True)
         surface = self.surfaces.get(name)
         if surface is None:
             return Estimate(None, None, None, False)
-        known = self._known_share(name, place)
+        knows = np.array([each.figures.get(name) is not None for each in self.by_place.values()])
+        # The share of the replays around the place that know it, by nearness.
+        known = 1.0 if knows.all() else float(self._nearness(place) @ knows.astype(float))
         in_doubt = DOUBT < known < 1 - DOUBT
         if known < 0.5:
             return Estimate(None, None, None, False, in_doubt)
@@ -312,13 +322,6 @@ class Exploration:
         if surface.scale == LINEAR:
             middle, low, high = (min(max(each, 0.0), 1.0) for each in (middle, low, high))
         return Estimate(middle, low, high, False, in_doubt)
-
-    def _known_share(self, name: str, place: Place) -> float:
-        """Return the share of the replays around a place that know a quantity, by nearness."""
-        known = np.array(
-            [each.figures.get(name) is not None for each in self.by_place.values()], float
-        )
-        return 1.0 if known.all() else float(self._nearness(place) @ known)
 
     def _nearness(self, place: Place) -> Any:
         """Return the weights of the replays around a place."""
@@ -388,7 +391,10 @@ class Exploration:
             [
                 {axis.name: axis.choices[n].name for axis, n in zip(self.axes, each.place)}
                 | {"answer": each.figures["answer"]}
-                | {q.name: _number(each.figures.get(q.name)) for q in QUANTITIES}
+                | {
+                    q.name: math.nan if (figure := each.figure(q.name)) is None else figure
+                    for q in QUANTITIES
+                }
                 for each in self.replays
             ]
         )
@@ -404,7 +410,7 @@ class Exploration:
         """Return the fields of the JSON, which the HTML page contains too."""
         names = [each.name for each in QUANTITIES]
         prices = self.prices
-        base = self.own
+        backing = self.site.backing
         result = {
             "schema": SCHEMA,
             "tool": {"version": __version__},
@@ -413,7 +419,7 @@ class Exploration:
                 "scenario": {
                     "file": self.site.origin.name or None,
                     "options": self.site.options,
-                    "summary": self._summary(),
+                    "summary": f"{backing.members} x {backing.drive.name}, {backing.kind}",
                     "toml": self.site.to_toml(),
                 },
                 "mode": self.mode,
@@ -428,7 +434,7 @@ class Exploration:
                 "limit_s": self.limit_s,
             },
             "bands": self.bands,
-            "command": self._command_parts(),
+            "command": {"base": self._command()},
             "price": {**prices.price.model_dump(), "source": prices.source},
             "rule": RULE,
             "near": {
@@ -438,8 +444,16 @@ class Exploration:
                 "nearby": NEARBY,
                 "error_most": ERROR_MOST,
             },
-            "axes": [self._axis(number, base) for number in range(len(self.axes))],
-            "base": list(base),
+            "axes": [
+                {
+                    "name": axis.name,
+                    "title": axis.title,
+                    "is_ordered": axis.is_ordered,
+                    "choices": [self._choice(number, n) for n in range(len(axis.choices))],
+                }
+                for number, axis in enumerate(self.axes)
+            ],
+            "base": list(self.own),
             "quantities": [
                 {
                     "name": each.name,
@@ -459,7 +473,7 @@ class Exploration:
                     "headline": each.figures["headline"],
                     "saturated": bool(each.figures[SATURATED]),
                     "alone_saturated": bool(each.figures[ALONE_SATURATED]),
-                    "values": [_short(each.figures.get(name)) for name in names],
+                    "values": [_short(each.figure(name)) for name in names],
                 }
                 for each in self.replays
             ],
@@ -470,62 +484,56 @@ class Exploration:
         document: dict[str, Any] = plain(result)
         return document
 
-    def _summary(self) -> str:
-        backing = self.site.backing
-        return f"{backing.members} x {backing.drive.name}, {backing.kind}"
-
-    def _command_parts(self) -> dict[str, Any]:
-        """Return the command of a replay: what all have in common, then one text per choice."""
+    def _command(self) -> str:
+        """Return what the commands of all replays have in common; the choices' options follow."""
         words = ["hybridsim", "replay", *self.trace.arguments]
         if self.site.origin.name:
             words += ["--scenario", self.site.origin.name]
-        keys = {
-            key for axis in self.axes for choice in axis.choices for key in _keys(choice.values)
+        paths = {
+            path for axis in self.axes for each in axis.choices for path in spelled_out(each.values)
         }
-        for option in self.site.options:
-            path = _key_of(self.site, option)
-            if path not in keys:
-                words += option.split(" ", 1)
-        return {"base": shell_line(words)}
+        return shell_line([*words, *_words(self.site, lambda path: path not in paths)])
 
-    def _axis(self, number: int, base: Place) -> dict[str, Any]:
-        axis = self.axes[number]
-        choices = []
-        for n, each in enumerate(axis.choices):
-            place = (*base[:number], n, *base[number + 1 :])
-            about: dict[str, Any] = {
-                "name": each.name,
-                "at": each.at,
-                "words": list(each.words),
-                "options": _options(self.site, each.values),
-            }
-            if axis.served:
-                about["served"] = axis.served[n]
-            site = _first_able(self.site, self.axes, place, number)
-            if axis.name == SSD and site is not None:
-                drive, tier = site.cache.drive, site.cache
-                about |= {
-                    "drives": tier.members,
-                    "gb": tier.members * drive.capacity_bytes / GB,
-                    "kind": drive.kind,
-                    "capacity_bytes": tier.members * drive.capacity_bytes,
-                    "endurance_bytes": tier.endurance_bytes,
-                }
-            if axis.name == MEMBERS and site is not None:
-                disks = site.backing
-                about |= {
-                    "gb": disks.members * disks.drive.capacity_bytes / GB,
-                    "kind": disks.drive.kind,
-                }
-            if axis.name == "cache" and site is not None:
-                about |= {"copies": copies(site)}
-            choices.append(about)
-        return {
-            "name": axis.name,
-            "title": axis.title,
-            "is_ordered": axis.is_ordered,
-            "choices": choices,
+    def _choice(self, number: int, n: int) -> dict[str, Any]:
+        """Return choice `n` of an axis, and what the page computes costs and wear of."""
+        axis, choice = self.axes[number], self.axes[number].choices[n]
+        changed = replace(self.site, origin=self.site.origin.with_keys(choice.values))
+        about: dict[str, Any] = {
+            "name": choice.name,
+            "at": choice.at,
+            "words": list(choice.words),
+            "options": shell_line(_words(changed, spelled_out(choice.values).__contains__)),
         }
+        if axis.served:
+            about["served"] = axis.served[n]
+        site = self._able(moved(self.own, {number: n}), number)
+        if site is None:
+            return about
+        if axis.name == SSD:
+            tier = site.cache
+            held_bytes = tier.members * tier.drive.capacity_bytes
+            about |= {
+                "drives": tier.members,
+                "gb": held_bytes / GB,
+                "kind": tier.drive.kind,
+                "capacity_bytes": held_bytes,
+                "endurance_bytes": tier.endurance_bytes,
+            }
+        if axis.name == MEMBERS:
+            disks = site.backing
+            held_bytes = disks.members * disks.drive.capacity_bytes
+            about |= {"gb": held_bytes / GB, "kind": disks.drive.kind}
+        if axis.name == CACHE:
+            about |= {"copies": copies(site)}
+        return about
+
+    def _able(self, place: Place, keep: int) -> Scenario | None:
+        """Return the machine at a place, or, unless `keep` is its axis, of another size."""
+        sizes = range(len(self.axes[AT_SIZE].choices)) if keep != AT_SIZE else ()
+        for each in (place, *(moved(place, {AT_SIZE: size}) for size in sizes)):
+            with contextlib.suppress(ScenarioError):
+                return self.scenario(each)
+        return None
 
     def _check(self, name: str) -> dict[str, Any]:
         of_one = [each for each in self.checked if each.name == name]
@@ -553,7 +561,7 @@ def surfaces_of(
     for each in QUANTITIES:
         if only and each.name not in only:
             continue
-        values = [_figure(one.figures.get(each.name)) for one in replays]
+        values = [one.figure(each.name) for one in replays]
         made = Surface.of(each.name, each.scale, where, places, values, result.get(each.like))
         if made is not None:
             result[each.name] = made
@@ -561,16 +569,39 @@ def surfaces_of(
 
 
 @dataclass
-class _Time:
-    """The time that an exploration may take, with all that follows the replays."""
+class _Run:
+    """An exploration in progress, and the time that it may take with all that ends it."""
 
-    limit_s: float | None
+    trace: NamedTrace
+    site: Scenario
+    axes: list[Axis]
+    points: int
     checks: int  # replays that there is to be time for at the end
-    begun_s: float = field(default_factory=lambda: time.monotonic())
+    limit_s: float | None
+    begun_s: float
+    report: Report
+    replays: list[Replay] = field(default_factory=list)
+    checked: list[Checked] = field(default_factory=list)
+    given: dict[Place, Mapping[str, Any]] = field(default_factory=dict)  # figures that are known
+    failed: dict[Place, tuple[str, str]] = field(default_factory=dict)
+    surfaces: dict[str, Surface] = field(default_factory=dict)  # the KEY ones, of these replays
+    band: float | None = None  # the usual one of BAND
+    ended: str = ""  # OVER or INTERRUPTED: nothing more begins
     each_s: float = 0.0  # of a replay, all workers together; 0: unknown
     fit_s: float = 0.0  # of the KEY surfaces of `fitted` replays, when they were last fitted
     fitted: int = 1
     has_workers: bool = False  # other processes
+
+    def __post_init__(self) -> None:
+        self.running: Running
+        self.digest = self.trace.digest()
+        self.planned = self.points + self.checks
+        self._able: dict[Place, bool] = {}
+
+    @property
+    def taken(self) -> list[Place]:
+        """The places that are replayed or failed."""
+        return [*(each.place for each in self.replays), *self.failed]
 
     @property
     def passed_s(self) -> float:
@@ -585,68 +616,50 @@ class _Time:
             return fitting_s
         return fitting_s + min(CLOSING_S, CLOSING_SHARE * self.limit_s)
 
-    def is_over(self, replays: int, under_way: int) -> bool:
-        """Return whether a replay would end too late, beside those done and under way."""
-        if self.limit_s is None:
-            return False
-        checks_s = min(self.checks * self.each_s, CHECK_SHARE * self.limit_s)
-        if replays < STEP:  # first something to check
-            checks_s = 0.0
-        end_s = under_way * self.each_s + checks_s + self.ending_s(replays)
-        return self.passed_s + end_s >= self.limit_s
-
-    def is_up(self, replays: int) -> bool:
-        """Return whether there is no more time for any replay."""
-        if self.limit_s is None:
-            return False
-        return self.passed_s + self.ending_s(replays) >= self.limit_s
-
-    @contextlib.contextmanager
-    def fitting(self, replays: int) -> Iterator[None]:
-        """Note how long the KEY surfaces of so many replays take."""
-        begun_s = time.monotonic()
-        yield
-        self.fit_s, self.fitted = time.monotonic() - begun_s, max(replays, 1)
-
-
-class _Planned:
-    """The replays of an exploration in progress."""
-
-    def __init__(
-        self, trace: NamedTrace, site: Scenario, of: list[Axis], running: Running, time: _Time
-    ) -> None:
-        self.trace, self.site, self.axes, self.running, self.time = trace, site, of, running, time
-        self.digest = trace.digest()
-        self.replays: list[Replay] = []
-        self.given: dict[Place, Mapping[str, Any]] = {}  # figures of replays that are known
-        self.failed: dict[Place, tuple[str, str]] = {}
-        self.band: float | None = None  # the usual one of BAND, of the replays so far
-        self.ended = ""  # OVER or INTERRUPTED: nothing more begins
-        self._able: dict[Place, bool] = {}
-
-    @property
-    def taken(self) -> list[Place]:
-        """The places that are replayed or failed."""
-        return [*(each.place for each in self.replays), *self.failed]
-
-    def may_begin(self, under_way: int) -> bool:
-        """Return whether there is time for a replay beside those under way; the first one has."""
-        is_first = not (under_way or self.taken or self.given)
-        if not is_first and self.time.is_over(len(self.taken), under_way):
-            self.ended = OVER
-        return not self.ended
-
-    def is_up(self) -> bool:
-        """Return whether the time is up for replays under way; it never is for the first one."""
-        if (self.taken or self.given) and self.time.is_up(len(self.taken)):
+    def _is_over(self, more_s: float) -> bool:
+        """Return whether what takes so long ends too late; for the first replay there is time."""
+        done = len(self.taken)
+        end_s = more_s + self.ending_s(done)
+        if self.limit_s is not None and self.passed_s + end_s >= self.limit_s:
             self.ended = OVER
             return True
         return False
 
-    def surfaces(self, where: Coordinates) -> dict[str, Surface]:
-        """Return the KEY surfaces of the replays so far."""
-        with self.time.fitting(len(self.replays)):
-            return surfaces_of(where, self.replays, KEY)
+    def may_begin(self, under_way: int) -> bool:
+        """Return whether there is time for a replay beside those done and under way."""
+        checks_s = 0.0
+        if self.limit_s is not None and len(self.taken) >= STEP:  # first something to check
+            checks_s = min(self.checks * self.each_s, CHECK_SHARE * self.limit_s)
+        if under_way or self.taken or self.given:
+            self._is_over(under_way * self.each_s + checks_s)
+        return not self.ended
+
+    def is_up(self) -> bool:
+        """Return whether the time is up for replays under way."""
+        return bool(self.taken or self.given) and self._is_over(0.0)
+
+    def on_point(self, progress: Progress, settled: Settled | None, stage: str = "") -> None:
+        """Report the progress, and estimate the time that is left."""
+        done = progress.done
+        to_do = max(self.planned - done, 0)
+        if progress.took_s:
+            # The median: the first replay of each kind of cache compiles.
+            self.each_s = float(np.median(progress.took_s)) / progress.lanes
+        self.has_workers = progress.lanes > 1
+        left = self.each_s * to_do + self.ending_s(done + to_do)
+        in_time = None
+        if self.limit_s is not None:
+            rest = max(self.limit_s - self.passed_s, 0.0)
+            if left > rest and self.each_s:
+                more = max(rest - self.ending_s(done), 0.0) / self.each_s
+                in_time = done + min(int(more), to_do)
+            left = min(left, rest) if self.each_s else rest
+        self.report(Status(done, self.planned, progress.known, left or None, settled, self.band,
+                           in_time, stage))  # fmt: skip
+
+    def fitting(self) -> None:
+        """Report that surfaces are fitted."""
+        self.on_point(self.running.progress, None, FITTING)
 
     def able(self, place: Place) -> bool:
         """Return whether the machine at a place can be built, as far as two axes decide it.
@@ -654,20 +667,20 @@ class _Planned:
         Building thousands of scenarios takes longer than replays; what contradicts is the size with
         the cache or with the SSD.
         """
-        base = planning.own_place(self.axes)
-        size = [axis.name for axis in self.axes].index(SIZE)
-        for other in range(len(self.axes)):
-            pair = {size: place[size], other: place[other]}
-            near = tuple(pair.get(axis, number) for axis, number in enumerate(base))
-            if near not in self._able:
-                try:
-                    self.point(near)
-                    self._able[near] = True
-                except ScenarioError:
-                    self._able[near] = False
-            if not self._able[near]:
-                return False
-        return True
+        return all(
+            self._is_able(moved(planning.own_place(self.axes),
+                                {AT_SIZE: place[AT_SIZE], other: number}))
+            for other, number in enumerate(place)
+        )  # fmt: skip
+
+    def _is_able(self, place: Place) -> bool:
+        if place not in self._able:
+            try:
+                self.point(place)
+                self._able[place] = True
+            except ScenarioError:
+                self._able[place] = False
+        return self._able[place]
 
     def point(self, place: Place) -> Point:
         """Return the replay of a place; raise ScenarioError if it cannot be built."""
@@ -680,30 +693,119 @@ class _Planned:
         If the time is over, or the user interrupts, these are the ones that are done; those under
         way are dropped.
         """
-        points: dict[str, tuple[Place, Point]] = {}
+        points: dict[Place, Point] = {}
         for each in places:
             try:
-                one = self.point(each)
+                points[each] = self.point(each)
             except ScenarioError as error:
                 self.failed[each] = ("", str(error))
-                continue
-            points[one.key] = each, one
-        wanted = [one for place, one in points.values() if place not in self.given]
+        wanted = [one for place, one in points.items() if place not in self.given]
         try:
-            rows = self.running.finish(wanted, self)
-            figures = {key: row["figures"] for key, row in rows.items()}
+            self.running.finish(wanted, self)
         except KeyboardInterrupt:
             self.ended = INTERRUPTED
-            figures = self.running.on_disk(wanted)
+        known = self.running.on_disk(wanted)
         done = []
-        for key, (place, one) in points.items():
-            if place in self.given:
-                done.append(Replay(place, self.given[place], one.command))
-            elif key in figures:
-                done.append(Replay(place, figures[key], one.command))
-            elif key in self.running.failures:
-                self.failed[place] = (one.command, self.running.failures[key].why)
+        for place, one in points.items():
+            found = self.given.get(place) or known.get(one.key)
+            if found is not None:
+                done.append(Replay(place, found, one.command))
+            elif one.key in self.running.failures:
+                self.failed[place] = (one.command, self.running.failures[one.key].why)
         return done
+
+    def choose_mode(self) -> None:
+        """Take the mode that `replay` chooses for the scenario itself."""
+        if self.site.replay.mode != "auto":
+            return
+        base = planning.own_place(self.axes)
+        done = self.run([base])
+        if base in self.failed:
+            raise UsageError(self.failed[base][1])
+        if self.ended:
+            raise KeyboardInterrupt
+        self.site = self.site.with_options(mode=str(done[0].figures["mode"]))
+        self.given[base] = done[0].figures  # the same replay, though with another command
+
+    def replay(self) -> None:
+        """Replay places step by step; what a step does not depend on how many follow.
+
+        So an exploration with more points repeats one with fewer, and reuses its results.  Places
+        along the axes and places between them take turns at first, so that the surfaces know all
+        axes however early the time is over.
+        """
+        planner = planning.Planner(self.axes, self.able)
+        along = [each for each in planner.lines() if self.able(each)]
+        between = planner.spread(SPREAD_FIRST, along, SEED)
+        pairs = itertools.zip_longest(along, between)
+        queue = [each for pair in pairs for each in pair if each is not None][: self.points]
+        steps = [queue[:1], *(queue[at : at + STEP] for at in range(1, len(queue), STEP))]
+        for step in itertools.chain(steps, self._steps(planner)):
+            self.replays += self.run(step)  # the first one alone: there is time for it
+            if self.ended:
+                return
+            begun_s = time.monotonic()
+            self.surfaces = surfaces_of(planner.where, self.replays, KEY)
+            self.fit_s, self.fitted = time.monotonic() - begun_s, max(len(self.replays), 1)
+            if BAND in self.surfaces:
+                self.band = usual_band(self.surfaces[BAND], self.axes)
+
+    def _steps(self, planner: planning.Planner) -> Iterator[list[Place]]:
+        """Yield places where figures jump, where the surfaces are unsure, and spread ones."""
+        while (left := self.points - len(self.taken)) > 0:
+            taken = self.taken
+            seed = SEED + len(taken)
+            times_more = 2 if len(taken) >= TWICE else 1
+            hits, *times = (self._known(name) for name in (HIT, READ_P99, WRITE, WRITE_P99))
+            more = planner.jumps([hits], times_more * JUMPS, taken, seed)
+            # The limits of dirty data are cliffs of times, which no hit ratio shows.
+            more += planner.jumps(times, times_more * CLIFFS, [*taken, *more], seed)
+            for own in (True, False):
+                number = times_more * DOUBTFUL // 2
+                unsure = self.surfaces.values()
+                more += planner.doubtful(unsure, number, [*taken, *more], seed, own)
+            more += planner.spread(times_more * STEP - len(more), [*taken, *more], seed)
+            if not more:
+                return
+            yield more[:left]
+
+    def _known(self, name: str) -> dict[Place, float]:
+        """Return a quantity of the replays that know it, in the scale of its interpolation."""
+        is_linear = next(each.scale for each in QUANTITIES if each.name == name) == LINEAR
+        values = {each.place: each.figure(name) for each in self.replays}
+        return {
+            place: value if is_linear else _log(value)
+            for place, value in values.items()
+            if value is not None
+        }
+
+    def check(self, number: int) -> None:
+        """Compare the surfaces with replays that they do not hold; then add these to the replays.
+
+        That it was over, or interrupted, concerns the planned replays only.
+        """
+        ended = self.ended
+        self.ended = ""
+        self.checks = 0
+        try:
+            if number and ended != INTERRUPTED and self.may_begin(0):
+                self._check(number)
+        finally:
+            self.ended = ended
+
+    def _check(self, number: int) -> None:
+        self.fitting()
+        found = Exploration(self.trace, {}, self.site, self.axes, list(self.replays), [])
+        if not found.surfaces:
+            return
+        free = planning.Planner(self.axes, self.able).drawn(set(self.taken), SEED + 10**6)
+        done = self.run([tuple(each) for each in free[:number].tolist()])
+        for each, quantity in itertools.product(done, QUANTITIES):
+            value = each.figure(quantity.name)
+            estimate = found.estimate(quantity.name, each.place)
+            if quantity.is_checked and (value is not None or estimate.value is not None):
+                self.checked.append(Checked(quantity.name, each.place, value, estimate))
+        self.replays += done
 
 
 def explore(
@@ -715,7 +817,7 @@ def explore(
     check: int = 0,
     folder: str | os.PathLike[str] = FOLDER,
     workers: int | None = None,
-    report: Report = _silent,
+    report: Report = lambda status: None,
     compute: Compute | None = None,
     **choices: Any,
 ) -> Exploration:
@@ -738,7 +840,7 @@ def explore(
     check_crew(workers, None)
     if points < 1 or check < 0 or (seconds is not None and seconds <= 0):
         raise UsageError("the numbers of replays and seconds must be positive")
-    clock = _Time(seconds, check)
+    begun_s = time.monotonic()
     site = site or Scenario.default()
     summary = trace.open().summary()
     of, notes = axes(site, summary.footprint_bytes, **choices)
@@ -748,127 +850,32 @@ def explore(
         for axis in of
     ]
     points = min(points, planning.all_places(of))
-    ended = ""
-    checked: list[Checked] = []
-
-    def on_point(progress: Progress, settled: Settled | None, stage: str = "") -> None:
-        to_do = max(points + check - progress.done, 0)
-        if progress.took_s:
-            # The median: the first replay of each kind of cache compiles.
-            clock.each_s = float(np.median(progress.took_s)) / progress.lanes
-        clock.has_workers = progress.lanes > 1
-        left = clock.each_s * to_do + clock.ending_s(progress.done + to_do)
-        in_time = None
-        if seconds is not None:
-            rest = max(seconds - clock.passed_s, 0.0)
-            if left > rest and clock.each_s:
-                more = max(rest - clock.ending_s(progress.done), 0.0) / clock.each_s
-                in_time = progress.done + min(int(more), to_do)
-            left = min(left, rest) if clock.each_s else rest
-        known = progress.known
-        report(Status(progress.done, points + check, known, left or None, settled, plan.band,
-                      in_time,
-                      stage))  # fmt: skip
-
-    def on_stage(words: str) -> None:
-        on_point(running.progress, None, words)
-
+    run = _Run(trace, site, of, points, check, seconds, begun_s, report)
     with contextlib.ExitStack() as opened:
         shared = opened.enter_context(tempfile.TemporaryDirectory(prefix="hybridsim-"))
         store = opened.enter_context(Store(folder))
         compute = compute or functools.partial(explored, shared_folder=shared)
         hire = functools.partial(crew, workers, None, compute)
-        running = opened.enter_context(Running(hire, store, on_point))
-        plan = _Planned(trace, site, of, running, clock)
+        run.running = opened.enter_context(Running(hire, store, run.on_point))
         try:
-            plan = _with_mode(plan)
-            _replay(plan, points)
-            ended = plan.ended
-            if ended != INTERRUPTED:
-                checked = _check(plan, check, on_stage)
+            run.choose_mode()
+            run.replay()
+            run.check(check)
         except KeyboardInterrupt:
-            ended = INTERRUPTED
-        progress = running.progress
-        on_stage(FITTING)
-    if not plan.replays:
-        raise UsageError(next(iter(plan.failed.values()))[1] if plan.failed else "interrupted")
+            run.ended = INTERRUPTED
+        run.fitting()
+    if not run.replays:
+        raise UsageError(next(iter(run.failed.values()))[1] if run.failed else "interrupted")
     of_summary = ("requests", "reads", "writes", "span_ns", "footprint_bytes")
     about = {"name": trace.name} | {key: getattr(summary, key) for key in of_summary}
     found = Exploration(
-        trace, about, plan.site, of, plan.replays, list(plan.failed.values()), checked, notes,
-        progress.computed, progress.known, 0.0, points, ended, seconds,
+        trace, about, run.site, of, run.replays, list(run.failed.values()), run.checked, notes,
+        run.running.progress.computed, run.running.progress.known, 0.0, points, run.ended, seconds,
     )  # fmt: skip
     surfaces = found.surfaces  # now: it is part of the time
-    whole = replace(found, seconds=clock.passed_s)
+    whole = replace(found, seconds=run.passed_s)
     whole.__dict__["surfaces"] = surfaces
     return whole
-
-
-def _with_mode(plan: _Planned) -> _Planned:
-    """Return the plan with the mode that `replay` chooses for the scenario itself."""
-    if plan.site.replay.mode != "auto":
-        return plan
-    base = planning.own_place(plan.axes)
-    done = plan.run([base])
-    if not done:
-        raise UsageError(plan.failed[base][1])
-    site = plan.site.with_options(mode=str(done[0].figures["mode"]))
-    decided = _Planned(plan.trace, site, plan.axes, plan.running, plan.time)
-    decided.given[base] = done[0].figures  # the same replay, though with another command
-    return decided
-
-
-def _replay(plan: _Planned, points: int) -> None:
-    """Replay places step by step; what a step does not depend on how many follow.
-
-    So an exploration with more points repeats one with fewer, and reuses its results.  Places along
-    the axes and places between them take turns at first, so that the surfaces know all axes however
-    early the time is over.
-    """
-    planner = planning.Planner(plan.axes, plan.able)
-
-    def look() -> dict[str, Surface]:
-        surfaces = plan.surfaces(planner.where)
-        if BAND in surfaces:
-            plan.band = usual_band(surfaces[BAND], plan.axes)
-        return surfaces
-
-    unsure: dict[str, Surface] = {}
-    along = [each for each in planner.lines() if plan.able(each)]
-    between = planner.spread(SPREAD_FIRST, along, SEED)
-    pairs = itertools.zip_longest(along, between)
-    queue = [each for pair in pairs for each in pair if each is not None]
-    for part in (queue[:1], *_parts(queue[1:points], STEP)):  # one alone: there is time for it
-        if plan.ended:
-            return
-        plan.replays += plan.run(part)
-        unsure = unsure if plan.ended else look()
-    while (left := points - len(plan.taken)) > 0 and not plan.ended:
-        taken = plan.taken
-        seed = SEED + len(taken)
-        times_more = 2 if len(taken) >= TWICE else 1
-        hits, *times = (_known(plan.replays, name) for name in (HIT, READ_P99, WRITE, WRITE_P99))
-        more = planner.jumps([hits], times_more * JUMPS, taken, seed)
-        # The limits of dirty data are cliffs of times, which no hit ratio shows.
-        more += planner.jumps(times, times_more * CLIFFS, [*taken, *more], seed)
-        for own in (True, False):
-            number = times_more * DOUBTFUL // 2
-            more += planner.doubtful(unsure.values(), number, [*taken, *more], seed, own)
-        more += planner.spread(times_more * STEP - len(more), [*taken, *more], seed)
-        if not more:
-            return
-        plan.replays += plan.run(more[:left])
-        unsure = unsure if plan.ended else look()
-
-
-def _known(replays: Sequence[Replay], name: str) -> dict[Place, float]:
-    """Return a quantity of the replays that know it, in the scale of its interpolation."""
-    is_linear = next(each.scale for each in QUANTITIES if each.name == name) == LINEAR
-    values = {each.place: _figure(each.figures.get(name)) for each in replays}
-    return {
-        place: value if is_linear else _log(value)
-        for place, value in values.items() if value is not None
-    }  # fmt: skip
 
 
 def usual_band(surface: Surface, of: Sequence[Axis]) -> float:
@@ -879,86 +886,48 @@ def usual_band(surface: Surface, of: Sequence[Axis]) -> float:
     return float(np.median((high - low) / 2 / np.maximum(np.abs(middle), 1e-12)))
 
 
-def _check(plan: _Planned, number: int, on_stage: Callable[[str], None]) -> list[Checked]:
-    """Compare the surfaces with replays that they do not hold; then add these to the replays."""
-    if not number:
-        return []
-    plan.ended, plan.time.checks = "", 0
-    if not plan.may_begin(0):
-        return []
-    on_stage(FITTING)
-    found = Exploration(plan.trace, {}, plan.site, plan.axes, list(plan.replays), [])
-    if not found.surfaces:
-        return []
-    free = planning.Planner(plan.axes, plan.able).drawn(set(plan.taken), SEED + 10**6)
-    places = [tuple(int(one) for one in each) for each in free[:number]]
-    result = []
-    done = plan.run(places)
-    for each in done:
-        for quantity in QUANTITIES:
-            if quantity.is_checked:
-                value = _figure(each.figures.get(quantity.name))
-                estimate = found.estimate(quantity.name, each.place)
-                if value is not None or estimate.value is not None:
-                    result.append(Checked(quantity.name, each.place, value, estimate))
-    plan.replays += done
-    return result
-
-
-def _parts(places: Sequence[Place], size: int) -> Iterator[Sequence[Place]]:
-    for start in range(0, len(places), size):
-        yield places[start : start + size]
-
-
-def _figure(value: Any) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
-
-
-def _short(value: Any) -> float | None:
+def _short(value: float | None) -> float | None:
     """Return a value with the digits that a screen can show, and a few more."""
-    number = _figure(value)
-    return None if number is None else float(f"{number:.7g}")
+    return None if value is None else float(f"{value:.7g}")
 
 
-def _keys(values: Mapping[str, Any]) -> set[str]:
-    policy = {"cache.admission", "cache.replacement"} if "cache.policy" in values else set()
-    return (set(values) - {"cache.policy"}) | policy
+def _words(site: Scenario, is_wanted: Callable[[Path], bool]) -> list[str]:
+    """Return the words of those options of a scenario whose key is wanted."""
+    options = [option for path, option in site.options_by_path() if is_wanted(path)]
+    return [word for option in options for word in option.split(" ", 1)]
 
 
-def _key_of(site: Scenario, option: str) -> str:
-    """Return the key that an option of a scenario sets."""
-    for path, name in site.origin.options.items():
-        if option == name or option.startswith((f"{name} ", f"{name}=")):
-            return ".".join(map(str, path))
-    return ""
+def explored(point: Point, shared_folder: str | None = None) -> dict[str, Any]:
+    """Replay a point; return the figures of a sweep, saturation, and the warm-up curve.
+
+    In `shared_folder` the processes share the results of the disks alone.
+    """
+    return figures_of(result_of(point, shared_folder))
 
 
-def _options(site: Scenario, values: Mapping[str, Any]) -> str:
-    """Return the options that set these values, for a shell."""
-    from hybridsim.scenario.overrides import over
+def figures_of(result: Result) -> dict[str, Any]:
+    """Return what an exploration keeps of a result."""
+    whole, about = result.phases["whole"], result.scenario
+    worn = wear(whole, about.get("endurance_bytes"), about.get("capacity_bytes"))
+    return figures(result, has_intervals=False) | {
+        SATURATED: whole.saturated,
+        ALONE_SATURATED: result.phases["none_whole"].saturated,
+        WEAR: None if worn is None else worn.drive_writes_per_day,
+        YEARS: None if worn is None else worn.years,
+        **{f"{HIT_PART}{n}": each for n, each in enumerate(hits_by_part(result.cached))},
+    }
 
-    keys = _keys(values)
-    origin = over(site.origin, values)
-    made = replace(site, origin=origin)
-    words: list[str] = []
-    for option in made.options:
-        if _key_of(made, option) in keys:
-            words += option.split(" ", 1)
-    return shell_line(words)
 
+def hits_by_part(outcome: Outcome) -> list[float | None]:
+    """Return the hit ratio of the reads in each of PARTS equal parts of the requests.
 
-def _first_able(site: Scenario, of: Sequence[Axis], place: Place, keep: int) -> Scenario | None:
-    """Return the machine at a place, or one that differs in its size if it cannot be built."""
-    size = [axis.name for axis in of].index(SIZE)
-    numbers = [place[size], *range(len(of[size].choices))] if keep != size else [place[size]]
-    for number in numbers:
-        at = (*place[:size], number, *place[size + 1 :])
-        try:
-            return site.with_values(values_at(of, at))
-        except ScenarioError:
-            continue
-    return None
+    None for a part without reads.  Counts are of time bins, interpolated within a bin.
+    """
+    bins, used = outcome.collector.bins, outcome.collector.used
+    issued = np.concatenate([[0], np.cumsum(bins.count[:used].sum(axis=1))])
+    reads = np.concatenate([[0], np.cumsum(bins.count[:used, list(READS)].sum(axis=1))])
+    hits = np.concatenate([[0], np.cumsum(bins.count[:used, Kind.HIT])])
+    edges = np.linspace(0, issued[-1], PARTS + 1)
+    of_reads = np.diff(np.interp(edges, issued, reads))
+    of_hits = np.diff(np.interp(edges, issued, hits))
+    return [float(h / r) if r > 0 else None for h, r in zip(of_hits, of_reads)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.studies.explore.axes import CACHE, SIZE, Axis, Place
+from hybridsim.studies.explore.axes import AT_CACHE, AT_SIZE, Axis, Place, moved
 from hybridsim.studies.explore.surface import FIRST, LINEAR, Coordinates, Surface
 
 CANDIDATES = 4000  # places that are looked at in each step
@@ -22,10 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 def all_places(axes: Sequence[Axis]) -> int:
     """Return the number of places."""
-    number = 1
-    for axis in axes:
-        number *= len(axis.choices)
-    return number
+    return math.prod(len(axis.choices) for axis in axes)
 
 
 def own_place(axes: Sequence[Axis]) -> Place:
@@ -40,20 +38,17 @@ class Planner:
         """`able` returns whether the machine at a place can be built."""
         self.axes, self.able = axes, able
         self.where = Coordinates(axes)
-        names = [axis.name for axis in axes]
-        self.cache, self.size = names.index(CACHE), names.index(SIZE)
+        self.own = own_place(axes)
 
     def lines(self) -> list[Place]:
         """Return the scenario, and each cache at the ends and the middle of its sizes."""
-        last = len(self.axes[self.size].choices) - 1
-        every = itertools.product(range(len(self.axes[self.cache].choices)), (last, 0, last // 2))
-        places = [own_place(self.axes), *(self._own_with(*each) for each in every)]
-        return list(dict.fromkeys(places))
+        last = len(self.axes[AT_SIZE].choices) - 1
+        return list(dict.fromkeys([self.own, *self._own_with((last, 0, last // 2))]))
 
-    def _own_with(self, kind: int, at: int) -> Place:
-        """Return the place of the scenario with another cache and size."""
-        other = {self.cache: kind, self.size: at}
-        return tuple(other.get(number, axis.base) for number, axis in enumerate(self.axes))
+    def _own_with(self, sizes: Iterable[int]) -> Iterator[Place]:
+        """Yield the places of the scenario with each cache and these sizes."""
+        for kind, size in itertools.product(range(len(self.axes[AT_CACHE].choices)), sizes):
+            yield moved(self.own, {AT_CACHE: kind, AT_SIZE: size})
 
     def spread(self, number: int, taken: Sequence[Place], seed: int) -> list[Place]:
         """Return places that are far from each other and from those that are taken."""
@@ -63,12 +58,10 @@ class Planner:
         unsure = np.ones(len(candidates))
         for each in taken:
             unsure *= _left(self.where, parameters, candidates, each)
-        while len(chosen) < number and len(candidates):
+        while len(chosen) < number and unsure.max(initial=0.0) > 0:
             best = int(np.argmax(unsure))
-            if unsure[best] <= 0:
-                break
-            chosen.append(tuple(int(one) for one in candidates[best]))
-            unsure = unsure * _left(self.where, parameters, candidates, chosen[-1])
+            chosen.append(tuple(candidates[best].tolist()))
+            unsure *= _left(self.where, parameters, candidates, chosen[-1])
             unsure[best] = 0.0
         return chosen
 
@@ -93,9 +86,9 @@ class Planner:
         chosen: list[Place] = []
         while len(chosen) < min(number, len(candidates)):
             best = int(np.argmax(wide))
-            chosen.append(tuple(int(one) for one in candidates[best]))
+            chosen.append(tuple(candidates[best].tolist()))
             for each in several[:1]:
-                wide = wide * _left(each.where, each.parameters, candidates, chosen[-1])
+                wide *= _left(each.where, each.parameters, candidates, chosen[-1])
             wide[best] = -1.0
         return chosen
 
@@ -113,12 +106,11 @@ class Planner:
         replays, in the scale of its interpolation; a jump counts in standard deviations of its
         figure.
         """
-        cache, size = self.cache, self.size
         gaps: dict[tuple[int, int, int], float] = {}
         for known in figures:
             by_size: dict[int, dict[int, list[float]]] = {}
             for place, value in self._of_cache_and_size(known).items():
-                by_size.setdefault(place[cache], {}).setdefault(place[size], []).append(value)
+                by_size.setdefault(place[AT_CACHE], {}).setdefault(place[AT_SIZE], []).append(value)
             for kind, values in by_size.items():
                 means = {at: float(np.mean(each)) for at, each in values.items()}
                 for low, high in itertools.pairwise(sorted(means)):
@@ -128,11 +120,10 @@ class Planner:
         draw = np.random.default_rng(seed)
         used, chosen = set(taken), list[Place]()
         for kind, low, high in sorted(gaps, key=lambda each: (gaps[each], each), reverse=True):
-            numbers = [int(draw.integers(len(axis.choices))) for axis in self.axes]
+            around = tuple(int(draw.integers(len(axis.choices))) for axis in self.axes)
             if draw.random() < OWN_SHARE:
-                numbers = list(own_place(self.axes))
-            numbers[cache], numbers[size] = kind, (low + high) // 2
-            between = tuple(numbers)
+                around = self.own
+            between = moved(around, {AT_CACHE: kind, AT_SIZE: (low + high) // 2})
             if between not in used and self.able(between):
                 chosen.append(between)
             if len(chosen) == number:
@@ -147,17 +138,17 @@ class Planner:
         """
         if not known:
             return {}
-        axes, cache, size = self.axes, self.cache, self.size
         places = np.array(list(known), np.int64)
         values = np.array(list(known.values()))
         modes = self.where.mode_of(places)
         # Each cache has a level and a slope by size, which stay; each mode slopes by other axes.
-        is_of = places[:, cache][:, None] == np.arange(len(axes[cache].choices))
+        is_of = places[:, AT_CACHE][:, None] == np.arange(len(self.axes[AT_CACHE].choices))
         caches = is_of.astype(np.float64)
-        stay = np.column_stack([caches, caches * places[:, size][:, None]])
+        stay = np.column_stack([caches, caches * places[:, AT_SIZE][:, None]])
         others = [
             (modes == mode) * (places[:, axis] - places[:, axis].mean())
-            for axis in range(len(axes)) if axis not in (cache, size) and axes[axis].varies
+            for axis, each in enumerate(self.axes)
+            if axis not in (AT_CACHE, AT_SIZE) and each.varies
             for mode in range(int(modes.max()) + 1)
         ]  # fmt: skip
         if others:
@@ -169,8 +160,7 @@ class Planner:
 
     def around(self, taken: set[Place]) -> npt.NDArray[np.int64]:
         """Return the free places of all caches and sizes with the scenario's SSD, disks, load."""
-        numbers = (range(len(self.axes[each].choices)) for each in (self.cache, self.size))
-        return self._free((self._own_with(*each) for each in itertools.product(*numbers)), taken)
+        return self._free(self._own_with(range(len(self.axes[AT_SIZE].choices))), taken)
 
     def drawn(self, taken: set[Place], seed: int) -> npt.NDArray[np.int64]:
         """Return places that are free and can be built: all, or CANDIDATES random ones."""

@@ -28,7 +28,6 @@ import numpy.typing as npt
 from hybridsim.studies.explore.axes import CACHE, Axis, Place
 
 Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 # The band holds so many of the replays of a mode that are left out, which is some 95 of 100 others,
 # as replays are dense where the surface was in doubt.  Chosen on four captures (RESULTS.md).
@@ -85,12 +84,12 @@ class Coordinates:
 
     def mode_of(self, places: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the code of the mode of each place."""
-        of_caches = np.asarray(places, np.int64).reshape(-1, _axes(places))[:, self.cache]
+        of_caches = np.atleast_2d(np.asarray(places, np.int64))[:, self.cache]
         return self.modes[np.minimum(of_caches, len(self.modes) - 1)]
 
     def apart(self, some: npt.ArrayLike, others: npt.ArrayLike) -> list[Floats]:
         """Return how far places are apart: a matrix per parameter; 0 or 1 for words."""
-        one, two = (np.asarray(each, np.int64).reshape(-1, _axes(each)) for each in (some, others))
+        one, two = (np.atleast_2d(np.asarray(each, np.int64)) for each in (some, others))
         result = [
             np.abs(at[one[:, axis]][:, None] - at[two[:, axis]][None, :])
             for axis, at in self.ordered
@@ -116,10 +115,6 @@ class Coordinates:
                 exponent += each * scales[number]
         result: Floats = factor * np.exp(-exponent)
         return result
-
-
-def _axes(places: npt.ArrayLike) -> int:
-    return int(np.asarray(places).shape[-1])
 
 
 def _codes(words: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -180,9 +175,8 @@ def fitted(where: Coordinates, places: npt.ArrayLike, values: Floats) -> tuple[F
 class Part:
     """The process of some replays: those of one mode, or all."""
 
-    rows: npt.NDArray[np.int64]  # of the replays whose figure is known
     parameters: Floats
-    places: npt.NDArray[np.int64]  # of those replays
+    places: npt.NDArray[np.int64]  # of the replays whose figure is known
     mean: float
     variance: float
     alike: Floats
@@ -192,12 +186,7 @@ class Part:
 
     @classmethod
     def of(
-        cls,
-        where: Coordinates,
-        rows: npt.NDArray[np.int64],
-        places: npt.NDArray[np.int64],
-        y: Floats,
-        parameters: Floats,
+        cls, where: Coordinates, places: npt.NDArray[np.int64], y: Floats, parameters: Floats
     ) -> Part:
         """Return the process of values `y` at places."""
         n = len(y)
@@ -209,7 +198,7 @@ class Part:
         variance = max(float((y - mean) @ weights) / n, 1e-18)
         own = np.diag(inverse)
         errors: Floats = weights / own / np.sqrt(variance / own)
-        return cls(rows, parameters, places, mean, variance, alike, inverse, weights, errors)
+        return cls(parameters, places, mean, variance, alike, inverse, weights, errors)
 
     def ratios(self) -> Floats:
         """Return the errors of the replays left out, relative to those found nearby."""
@@ -281,13 +270,8 @@ class Surface:
                 can_split = sum(one for _, one in each_fit) + price < cost
             else:
                 can_split = False
-        if can_split:
-            parts = tuple(
-                Part.of(where, rows[own], at[own], y[own], parameters)
-                for own, parameters in zip(of_each, apart)
-            )
-        else:
-            parts = (Part.of(where, rows, at, y, together),)
+        chosen = zip(of_each, apart) if can_split else [(np.ones(len(y), bool), together)]
+        parts = tuple(Part.of(where, at[own], y[own], parameters) for own, parameters in chosen)
         ratios = np.concatenate([each.ratios() for each in parts])
         places_of = np.concatenate([each.places for each in parts])
         factors = _factors(ratios, where.mode_of(places_of), len(of_each))
@@ -300,16 +284,13 @@ class Surface:
 
     def raw(self, places: Sequence[Place] | npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Return estimate and half of the band, in the scale of the interpolation."""
-        at = np.asarray(places, np.int64).reshape(-1, _axes(places))
+        at = np.atleast_2d(np.asarray(places, np.int64))
         modes = self.where.mode_of(at)
-        if len(self.parts) == 1:
-            middle, expected = self.parts[0].at(self.where, at)
-        else:
-            middle, expected = np.empty(len(at)), np.empty(len(at))
-            for mode, part in enumerate(self.parts):
-                own = modes == mode
-                if own.any():
-                    middle[own], expected[own] = part.at(self.where, at[own])
+        middle, expected = np.empty(len(at)), np.empty(len(at))
+        for mode, part in enumerate(self.parts):
+            own = modes == mode if len(self.parts) > 1 else np.ones(len(at), bool)
+            if own.any():
+                middle[own], expected[own] = part.at(self.where, at[own])
         return middle, self.factors[modes] * expected
 
     def _out(self, values: Floats) -> Floats:
@@ -324,16 +305,12 @@ class Surface:
         return {
             "scale": self.scale,
             "floor": self.floor,
-            "parameters": _floats(self.parameters),
-            "parts": [_floats(each.parameters) for each in self.parts],
+            "parameters": self.parameters.tolist(),
+            "parts": [each.parameters.tolist() for each in self.parts],
             "part_of": [int(each) * apart for each in self.where.modes],
             "factor": float(self.factors.max()),
-            "factors": _floats(self.factors[self.where.modes]),
+            "factors": self.factors[self.where.modes].tolist(),
         }
-
-
-def _floats(values: Floats) -> list[float]:
-    return [float(each) for each in values]
 
 
 def _factors(ratios: Floats, modes: npt.NDArray[np.int64], number: int) -> Floats:

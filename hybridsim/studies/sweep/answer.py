@@ -8,9 +8,10 @@ The intervals are those of answers/intervals.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +32,6 @@ from hybridsim.studies.sweep.figures import (
     WORK,
     WORK_NS,
     Objective,
-    name_of,
 )
 from hybridsim.studies.sweep.plan import Plan, Range, number_of
 from hybridsim.studies.sweep.point import Point
@@ -45,6 +45,7 @@ NAMED_MAX = 8  # traces
 NEAR_MAX = 1000  # settings, each of which is compared with those on the front
 GROUPS = 4  # number of groups for a key with many numeric values
 APART = 1.1  # largest ratio of the disks' own latencies at which settings are comparable
+ANSWERS = (YES, NO, UNSURE)
 QUANTILES = (10, 25, 50, 75, 90)
 TRACE = "trace"  # treated as a key if there are several traces
 
@@ -73,95 +74,153 @@ COLUMNS = [
 NOMINAL = 0.9  # of the intervals; those over the seeds are of LEVEL
 
 
-def _row(setting: Setting) -> dict[str, Any]:
-    """Return the columns of a frame for a setting."""
-    row: dict[str, Any] = {"answer": _answer(setting)}
-    for column, (name, unit) in FRAME.items():
-        values = [each.get(name) for each in setting.figures]
-        mean = estimate(values)
-        row[column] = mean.mean / unit if mean else math.nan
-        if column in SURE:
-            found = interval_over_seeds(name, setting.figures, values, mean)
-            ends = (found.low / unit, found.high / unit) if found else (math.nan, math.nan)
-            row[f"{column}_low"], row[f"{column}_high"] = ends
-    return row
-
-
-def _answer(setting: Setting) -> str:
-    """Return the answer of all seeds; "unsure" if they differ."""
-    answers = {str(each["answer"]) for each in setting.figures}
-    return answers.pop() if len(answers) == 1 else UNSURE
-
-
 @dataclass(frozen=True)
 class Setting:
     """One trace with one value of each key, and the results of its replays (one per seed)."""
 
-    trace: str
-    values: dict[str, Any]
     points: tuple[Point, ...]
     figures: tuple[dict[str, Any], ...]  # of each point
     objectives: tuple[Objective, ...]
-    estimates: tuple[Estimate | None, ...]  # of each objective
 
-    @classmethod
-    def of(
-        cls, points: Sequence[Point], figures: Sequence[dict[str, Any]], wanted: Sequence[Objective]
-    ) -> Setting:
-        """Return a setting with its estimates over the replays."""
-        estimates = tuple(
-            estimate([each.value(one, point.scenario) for point, one in zip(points, figures)])
-            for each in wanted
-        )
-        first = points[0]
-        return cls(
-            first.trace.name, dict(first.values), tuple(points), tuple(figures), tuple(wanted),
-            estimates,
-        )  # fmt: skip
+    @property
+    def trace(self) -> str:
+        """Name of the trace."""
+        return self.points[0].trace.name
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The value of each key."""
+        return dict(self.points[0].values)
+
+    @property
+    def answers(self) -> list[str]:
+        """The different answers of its replays."""
+        return sorted({str(each["answer"]) for each in self.figures})
+
+    @property
+    def gain(self) -> float | None:
+        """The judge's gain; with several seeds their mean."""
+        gains = [one[GAIN] for one in self.figures if one[GAIN]]
+        return sum(gains) / len(gains) if gains else None
+
+    @cached_property
+    def estimates(self) -> tuple[Estimate | None, ...]:
+        """The mean of each objective over the replays."""
+        return tuple(estimate(self._values(each)) for each in self.objectives)
 
     @property
     def score(self) -> tuple[float | None, ...]:
         """The mean of each objective; None if unknown."""
         return tuple(each.mean if each else None for each in self.estimates)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the setting for JSON."""
-        known = {each.text: interval_of(self, at) for at, each in enumerate(self.objectives)}
-        return {
-            "trace": self.trace,
-            "device": self.points[0].trace.device,
-            "values": self.values,
-            "objectives": {
-                objective.text: each and each.to_dict()
-                for objective, each in zip(self.objectives, self.estimates)
-            },
-            "intervals": {name: each.to_dict() for name, each in known.items() if each},
-            "answers": sorted({str(figures["answer"]) for figures in self.figures}),
-            "commands": [point.command for point in self.points],
-        }
+    def _values(self, objective: Objective) -> list[float | None]:
+        return [
+            objective.value(one, point.scenario) for one, point in zip(self.figures, self.points)
+        ]
 
     def level(self, key: str) -> Any:
         """Return the value of a key, or the trace for TRACE."""
         return self.trace if key == TRACE else self.values[key]
 
+    def interval(self, number: int) -> Interval | None:
+        """Return the interval of an objective, over the seeds too; None if it has none."""
+        objective = self.objectives[number]
+        return self._interval(objective.name, self._values(objective), self.estimates[number])
 
-@dataclass(frozen=True)
-class FleetRow:
+    def _interval(
+        self, name: str, values: Sequence[float | None], over: Estimate | None
+    ) -> Interval | None:
+        """Return the interval of a figure from its value for each seed; None if it has none."""
+        if over is None or not 0 < over.mean < math.inf:
+            return None
+        known = [one.get(INTERVALS, {}).get(name) for one in self.figures]
+        ends = half = None
+        if known and all(known) and all(values):
+            shares = [
+                (low / value, high / value) for (low, high), value in zip(known, values) if value
+            ]
+            low, high = (sum(each) / len(shares) for each in zip(*shares))
+            ends = over.mean * min(low, 1.0), over.mean * max(high, 1.0)
+        if over.half and over.n > 1:
+            narrower = student_reach(over.n - 1, NOMINAL) / student_reach(over.n - 1, LEVEL)
+            half = over.half * narrower / over.mean
+        return combined(over.mean, {intervals.TRACE: ends, intervals.SEEDS: half})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the setting for JSON."""
+        known = {each.text: self.interval(at) for at, each in enumerate(self.objectives)}
+        return {
+            "trace": self.trace,
+            "device": self.points[0].trace.device,
+            "values": self.values,
+            "objectives": {
+                objective.text: each and vars(each)
+                for objective, each in zip(self.objectives, self.estimates)
+            },
+            "intervals": {name: each.to_dict() for name, each in known.items() if each},
+            "answers": self.answers,
+            "commands": [point.command for point in self.points],
+        }
+
+    def row(self) -> dict[str, Any]:
+        """Return the columns of a frame; the answer is "unsure" if those of the seeds differ."""
+        answers = self.answers
+        row: dict[str, Any] = {"answer": answers[0] if len(answers) == 1 else UNSURE}
+        for column, (name, unit) in FRAME.items():
+            values = [each.get(name) for each in self.figures]
+            mean = estimate(values)
+            row[column] = mean.mean / unit if mean else math.nan
+            if column in SURE:
+                found = self._interval(name, values, mean)
+                ends = (found.low / unit, found.high / unit) if found else (math.nan, math.nan)
+                row[f"{column}_low"], row[f"{column}_high"] = ends
+        return row
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield a flat row per replay: the ends of intervals have columns, blocks have none."""
+        for point, figures in zip(self.points, self.figures):
+            row = {"trace": self.trace, "seed": point.scenario.seed, **self.values}
+            row |= {
+                each.text: each.value(figures, point.scenario)
+                for each in self.objectives
+                if each.measure is None
+            }
+            row |= {name: each for name, each in figures.items() if name not in (INTERVALS, BLOCKS)}
+            for name, (low, high) in figures.get(INTERVALS, {}).items():
+                row |= {f"{name}.low": low, f"{name}.high": high}
+            yield row
+
+
+class FleetRow(NamedTuple):
     """One setting of the keys, over all volumes."""
 
     values: dict[str, Any]
-    settings: list[Setting]  # one per volume
+    volumes: int
     answers: dict[str, int]  # volumes by answer
     requests: int
     ssd_bytes: int
     mean_ns: float | None  # over the second half of the requests of each volume, reads and writes
     alone_ns: float | None  # over the same requests without the caches
+    gain: float | None  # ratio of these means
     gains: list[float]  # of the volumes, ascending
+    settings: list[Setting]  # one per volume
 
-    @property
-    def gain(self) -> float | None:
-        """Ratio of the mean latency without and with the caches."""
-        return self.alone_ns / self.mean_ns if self.mean_ns and self.alone_ns else None
+    @classmethod
+    def of(cls, settings: list[Setting]) -> FleetRow:
+        """Return the row of a setting of each volume, all with the same values."""
+        firsts = [each.figures[0] for each in settings]
+        answers = [str(one["answer"]) for one in firsts]
+        requests, ssd_bytes, work, *sums_ns = (
+            sum(one[name] for one in firsts)
+            for name in ("requests", "ssd_bytes", WORK, WORK_NS, ALONE + WORK_NS)
+        )
+        mean_ns, alone_ns = (each / work if work else None for each in sums_ns)
+        return cls(
+            settings[0].values, len(settings), {one: answers.count(one) for one in ANSWERS},
+            requests, ssd_bytes, mean_ns, alone_ns,
+            alone_ns / mean_ns if mean_ns and alone_ns else None,
+            sorted(each.gain for each in settings if each.gain is not None), settings,
+        )  # fmt: skip
 
     @property
     def quantiles(self) -> dict[int, float]:
@@ -173,21 +232,10 @@ class FleetRow:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row for JSON."""
-        return {
-            "values": self.values,
-            "volumes": len(self.settings),
-            "answers": self.answers,
-            "requests": self.requests,
-            "ssd_bytes": self.ssd_bytes,
-            "mean_ns": self.mean_ns,
-            "alone_ns": self.alone_ns,
-            "gain": self.gain,
-            "gains": self.gains,
-        }
+        return {name: each for name, each in self._asdict().items() if name != "settings"}
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """A value of a key, or a group of neighbouring values, and the mean of its settings."""
 
     words: str
@@ -195,8 +243,7 @@ class Level:
     number: int
 
 
-@dataclass(frozen=True)
-class Effect:
+class Effect(NamedTuple):
     """The main effect of one key on one objective."""
 
     key: str
@@ -204,25 +251,34 @@ class Effect:
     share: float  # explained share of the variance (eta squared), 0 to 1
     levels: list[Level]
 
-    @property
-    def best(self) -> Level:
-        """The level with the best mean."""
-        sign = 1 if self.objective.wants_less else -1
-        return min(self.levels, key=lambda level: sign * level.mean)
+    @classmethod
+    def of(cls, settings: Sequence[Setting], key: str, number: int) -> Effect | None:
+        """Return the main effect of a key; None if the key or the objective does not vary."""
+        scored = [each for each in settings if each.score[number] is not None]
+        scores = np.array([each.score[number] for each in scored], float)
+        if not len(scores) or not np.isfinite(scores).all() or scores.max() == scores.min():
+            return None
+        groups = _groups([each.level(key) for each in scored])
+        if len(groups) < 2:
+            return None
+        mean = scores.mean()
+        between = sum(len(rows) * (scores[rows].mean() - mean) ** 2 for _, rows in groups)
+        share = float(between / ((scores - mean) ** 2).sum())
+        levels = [Level(words, float(scores[rows].mean()), len(rows)) for words, rows in groups]
+        return cls(key, scored[0].objectives[number], min(share, 1.0), levels)
 
     @property
-    def worst(self) -> Level:
-        """The level with the worst mean."""
-        sign = 1 if self.objective.wants_less else -1
-        return max(self.levels, key=lambda level: sign * level.mean)
+    def ends(self) -> tuple[Level, Level]:
+        """The levels with the worst and with the best mean."""
+        worst, best = (
+            of(self.levels, key=lambda level: self.objective.sign * level.mean) for of in (max, min)
+        )
+        return worst, best
 
     def to_dict(self) -> dict[str, Any]:
         """Return the effect for JSON."""
-        levels = [vars(level) for level in self.levels]
-        return {
-            "key": self.key, "objective": self.objective.text, "share": self.share,
-            "levels": levels,
-        }  # fmt: skip
+        levels = [each._asdict() for each in self.levels]
+        return self._asdict() | {"objective": self.objective.text, "levels": levels}
 
 
 @dataclass(frozen=True)
@@ -241,7 +297,6 @@ class SweepResult:
     plan: Plan
     settings: list[Setting]
     failed: list[Failed] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     computed: int = 0  # number of points computed by this run
     known: int = 0  # number of points that were on disk already
     seconds: float = 0.0
@@ -267,7 +322,7 @@ class SweepResult:
         over the seeds where there are several.  Needs pandas (`hybridsim[notebooks]`).
         """
         return frame_of(
-            [{key: each.level(key) for key in self.keys} | _row(each) for each in self.settings],
+            [{key: each.level(key) for key in self.keys} | each.row() for each in self.settings],
             None if self.settings else [*self.keys, "answer", *COLUMNS],
         )
 
@@ -278,7 +333,7 @@ class SweepResult:
         Sorted by the first objective, the best first.
         """
         scored = [each for each in self.settings if None not in each.score]
-        signs = np.array([1 if each.wants_less else -1 for each in self.plan.objectives])
+        signs = np.array([each.sign for each in self.plan.objectives])
         losses = np.array([each.score for each in scored], float).reshape(len(scored), len(signs))
         best = [scored[index] for index in undominated(losses * signs)]
         return sorted(best, key=lambda each: signs[0] * (each.score[0] or 0.0))
@@ -286,10 +341,8 @@ class SweepResult:
     @property
     def alike(self) -> list[Setting]:
         """The settings that cannot be distinguished from the best, by the first objective."""
-        ranked = self.ranked()
-        if not ranked or self.is_fleet:
-            return []
-        return [ranked[at] for at in alike(ranked)]
+        ranked = [] if self.is_fleet else self.ranked()
+        return [each for each in ranked[1:] if is_alike(each, ranked[0], 0)]
 
     @property
     def near_front(self) -> list[Setting]:
@@ -313,19 +366,43 @@ class SweepResult:
     @property
     def fleet(self) -> list[FleetRow]:
         """One row per setting of the keys, over all volumes; empty without a fleet."""
-        return fleet_rows(self.settings) if self.is_fleet else []
+        by_values: dict[str, list[Setting]] = {}
+        for each in self.settings if self.is_fleet else []:
+            by_values.setdefault(repr(each.values), []).append(each)
+        return sorted(map(FleetRow.of, by_values.values()), key=lambda row: -(row.gain or 0.0))
 
     @property
-    def doubts(self) -> list[str]:
+    def notes(self) -> list[str]:
         """Warnings about settings that are judged by too different parts of the load."""
-        return [] if self.is_fleet else doubts(self.settings, self.plan.objectives)
+        judged_warm = [
+            each.text
+            for each in self.plan.objectives
+            if each.measure and each.measure.phase == "warm" and each.measure.measure not in OF_RUNS
+        ]
+        of_disks: dict[tuple[str, float], list[float]] = {}  # by trace and the disks' mean
+        for setting in self.settings:
+            for one in setting.figures:
+                whole, judged = one.get("alone.mean.reads.whole"), one.get("alone.mean.reads.warm")
+                if whole and judged:
+                    of_disks.setdefault((setting.trace, whole), []).append(judged)
+        ends = [(min(each), max(each)) for each in of_disks.values()]
+        lowest, highest = max(ends, key=lambda each: each[1] / each[0], default=(1.0, 1.0))
+        if self.is_fleet or not judged_warm or highest <= APART * lowest:
+            return []
+        return [
+            f"{', '.join(judged_warm)}: settings are compared over different requests. A setting "
+            "is judged from when it is warm, or by its last fifth if it is not steady, and the "
+            f"load changes: over those requests the disks alone take {latency(lowest)} to "
+            f"{latency(highest)} per read. For all requests use --objective mean.whole; relative "
+            "to the disks alone, --objective gain"
+        ]
 
-    def ranked(self, objective: int = 0) -> list[Setting]:
-        """All settings, the best for an objective first, unknown values last."""
-        sign = 1 if self.plan.objectives[objective].wants_less else -1
+    def ranked(self) -> list[Setting]:
+        """All settings, the best for the first objective first, unknown values last."""
+        sign = self.plan.objectives[0].sign
 
         def place(setting: Setting) -> float:
-            value = setting.score[objective]
+            value = setting.score[0]
             return math.inf if value is None else sign * value
 
         return sorted(self.settings, key=place)
@@ -334,22 +411,15 @@ class SweepResult:
     def effects(self) -> list[Effect]:
         """Effects of all keys, by objective, the strongest key first."""
         effects = []
-        for number, objective in enumerate(self.plan.objectives):
-            of_one = [effect(self.settings, key, number, objective) for key in self.keys]
+        for number in range(len(self.plan.objectives)):
+            of_one = [Effect.of(self.settings, key, number) for key in self.keys]
             effects += sorted((one for one in of_one if one), key=lambda one: -one.share)
         return effects
 
     @property
     def records(self) -> list[dict[str, Any]]:
         """One flat row per replay: trace, seed, values of keys, figures."""
-        return [
-            {
-                "trace": setting.trace, "seed": point.scenario.seed, **setting.values,
-                **_own(self.plan, figures, point), **_flat(figures),
-            }
-            for setting in self.settings
-            for point, figures in zip(setting.points, setting.figures)
-        ]  # fmt: skip
+        return [row for setting in self.settings for row in setting.records()]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
@@ -369,7 +439,9 @@ class SweepResult:
                     "toml": plan.scenario.to_toml(),
                 },
                 "vary": {
-                    axis.key: axis.values if is_grid else _listed(axis.choices)
+                    axis.key: str(axis.choices)
+                    if isinstance(axis.choices, Range) and not is_grid
+                    else axis.values
                     for axis in plan.axes
                 },
                 "kind": plan.kind,
@@ -391,7 +463,7 @@ class SweepResult:
             "near_front": [self.settings.index(each) for each in self.near_front],
             "effects": [each.to_dict() for each in self.effects],
             "failed": [vars(each) for each in self.failed],
-            "notes": [*self.notes, *self.doubts],
+            "notes": self.notes,
         }
 
     def to_pandas(self) -> DataFrame:
@@ -409,39 +481,6 @@ def _named(plan: Plan) -> str:
     return ", ".join(names[:NAMED_MAX]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _listed(choices: tuple[Any, ...] | Range) -> Any:
-    return str(choices) if isinstance(choices, Range) else list(choices)
-
-
-def doubts(settings: Sequence[Setting], objectives: Sequence[Objective]) -> list[str]:
-    """Compare the disks without a cache over the requests that each setting is judged by."""
-    judged_warm = [
-        each.text
-        for each in objectives
-        if each.measure and each.measure.phase == "warm" and each.measure.measure not in OF_RUNS
-    ]
-    of_disks: dict[tuple[str, float], list[float]] = {}  # by trace and the disks' mean
-    for setting in settings:
-        for one in setting.figures:
-            whole, judged = one.get("alone.mean.reads.whole"), one.get("alone.mean.reads.warm")
-            if whole and judged:
-                of_disks.setdefault((setting.trace, whole), []).append(judged)
-    lowest, highest = max(
-        ((min(each), max(each)) for each in of_disks.values()),
-        key=lambda ends: ends[1] / ends[0],
-        default=(1.0, 1.0),
-    )
-    if not judged_warm or highest <= APART * lowest:
-        return []
-    return [
-        f"{', '.join(judged_warm)}: settings are compared over different requests. A setting is "
-        "judged from when it is warm, or by its last fifth if it is not steady, and the load "
-        f"changes: over those requests the disks alone take {latency(lowest)} to "
-        f"{latency(highest)} per read. For all requests use --objective mean.whole; relative to "
-        "the disks alone, --objective gain"
-    ]
-
-
 def undominated(losses: np.ndarray[Any, np.dtype[np.float64]]) -> list[int]:
     """Return the indices of the rows that no other row dominates; smaller is better."""
     return [
@@ -449,24 +488,6 @@ def undominated(losses: np.ndarray[Any, np.dtype[np.float64]]) -> list[int]:
         for index, row in enumerate(losses)
         if not ((losses <= row).all(axis=1) & (losses < row).any(axis=1)).any()
     ]
-
-
-def effect(
-    settings: Sequence[Setting], key: str, number: int, objective: Objective
-) -> Effect | None:
-    """Return the main effect of a key; None if the key or the objective does not vary."""
-    scored = [each for each in settings if each.score[number] is not None]
-    scores = np.array([each.score[number] for each in scored], float)
-    if not len(scores) or not np.isfinite(scores).all() or scores.max() == scores.min():
-        return None
-    groups = _groups([each.level(key) for each in scored])
-    if len(groups) < 2:
-        return None
-    mean = scores.mean()
-    between = sum(len(rows) * (scores[rows].mean() - mean) ** 2 for _, rows in groups)
-    share = float(between / ((scores - mean) ** 2).sum())
-    levels = [Level(words, float(scores[rows].mean()), len(rows)) for words, rows in groups]
-    return Effect(key, objective, min(share, 1.0), levels)
 
 
 def _groups(values: Sequence[Any]) -> list[tuple[str, list[int]]]:
@@ -482,88 +503,6 @@ def _groups(values: Sequence[Any]) -> list[tuple[str, list[int]]]:
     return [(f"{values[part[0]]} to {values[part[-1]]}", part) for part in parts]
 
 
-def _own(plan: Plan, figures: dict[str, Any], point: Point) -> dict[str, Any]:
-    """Return the objectives that are not stored figures."""
-    return {
-        each.text: each.value(figures, point.scenario)
-        for each in plan.objectives
-        if each.measure is None
-    }
-
-
-def _flat(figures: dict[str, Any]) -> dict[str, Any]:
-    """Return figures for a table: the ends of intervals have columns, blocks have none."""
-    flat = {name: each for name, each in figures.items() if name not in (INTERVALS, BLOCKS)}
-    for name, (low, high) in figures.get(INTERVALS, {}).items():
-        flat |= {f"{name}.low": low, f"{name}.high": high}
-    return flat
-
-
-def fleet_rows(settings: Sequence[Setting]) -> list[FleetRow]:
-    """Return a row for each setting of the keys, sorted by gain."""
-    by_values: dict[str, list[Setting]] = {}
-    for each in settings:
-        by_values.setdefault(repr(each.values), []).append(each)
-    rows = [_fleet_row(each) for each in by_values.values()]
-    return sorted(rows, key=lambda row: -(row.gain or 0.0))
-
-
-def gain_of(setting: Setting) -> float | None:
-    """Return the judge's gain of a volume; with several seeds their mean."""
-    gains = [one[GAIN] for one in setting.figures if one[GAIN]]
-    return sum(gains) / len(gains) if gains else None
-
-
-def _fleet_row(settings: list[Setting]) -> FleetRow:
-    firsts = [each.figures[0] for each in settings]
-    answers = [str(one["answer"]) for one in firsts]
-    requests = sum(one[WORK] for one in firsts)
-    gains = [gain for each in settings if (gain := gain_of(each)) is not None]
-    return FleetRow(
-        settings[0].values,
-        settings,
-        {answer: answers.count(answer) for answer in (YES, NO, UNSURE)},
-        sum(one["requests"] for one in firsts),
-        sum(one["ssd_bytes"] for one in firsts),
-        sum(one[WORK_NS] for one in firsts) / requests if requests else None,
-        sum(one[ALONE + WORK_NS] for one in firsts) / requests if requests else None,
-        sorted(gains),
-    )
-
-
-def interval_of(setting: Setting, number: int) -> Interval | None:
-    """Return the interval of an objective of a setting, over its seeds too; None if it has none."""
-    objective = setting.objectives[number]
-    name = objective.text if objective.measure is None else name_of(objective.measure)
-    values = [
-        objective.value(one, point.scenario) for one, point in zip(setting.figures, setting.points)
-    ]
-    return interval_over_seeds(name, setting.figures, values, setting.estimates[number])
-
-
-def interval_over_seeds(
-    name: str,
-    figures: Sequence[dict[str, Any]],
-    values: Sequence[float | None],
-    over: Estimate | None,
-) -> Interval | None:
-    """Return the interval of a figure from its value for each seed; None if it has none."""
-    if over is None or not 0 < over.mean < math.inf:
-        return None
-    known = [one.get(INTERVALS, {}).get(name) for one in figures]
-    ends = None
-    if known and all(known) and all(values):
-        shares = [(low / value, high / value) for (low, high), value in zip(known, values) if value]
-        low, high = (sum(each) / len(shares) for each in zip(*shares))
-        ends = over.mean * min(low, 1.0), over.mean * max(high, 1.0)
-    half = None
-    if over.half and over.n > 1:
-        degrees = over.n - 1
-        narrower = student_reach(degrees, NOMINAL) / student_reach(degrees, LEVEL)
-        half = over.half * narrower / over.mean
-    return combined(over.mean, {intervals.TRACE: ends, intervals.SEEDS: half})
-
-
 def is_alike(one: Setting, best: Setting, number: int) -> bool:
     """Whether a setting cannot be distinguished from a better one by an objective."""
     values = one.score[number], best.score[number]
@@ -574,7 +513,7 @@ def is_alike(one: Setting, best: Setting, number: int) -> bool:
     ratio = _paired(one, best, one.objectives[number])
     if ratio is not None:
         return ratio.low <= 1 <= ratio.high
-    mine, its = (interval_of(each, number) for each in (one, best))
+    mine, its = (each.interval(number) for each in (one, best))
     if mine is None or its is None:
         return False
     apart = abs(math.log(mine.value / its.value))
@@ -588,7 +527,7 @@ def is_no_worse(one: Setting, best: Setting, number: int) -> bool:
     mine, its = one.score[number], best.score[number]
     if mine is None or its is None or one.trace != best.trace:
         return False
-    sign = 1 if one.objectives[number].wants_less else -1
+    sign = one.objectives[number].sign
     return sign * mine <= sign * its or is_alike(one, best, number)
 
 
@@ -609,9 +548,3 @@ def _paired(one: Setting, best: Setting, objective: Objective) -> Interval | Non
     if objective.text in (GAIN, FORECAST) and "took" in found:
         name = "took"
     return found.get(name)
-
-
-def alike(settings: Sequence[Setting]) -> list[int]:
-    """Return the settings that cannot be distinguished from the first of them."""
-    best = settings[0]
-    return [at for at, each in enumerate(settings) if at and is_alike(each, best, 0)]

@@ -58,15 +58,18 @@ class Cluster:
         self._compute = compute
         self._address = scheduler
         self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self._under_way: dict[str, tuple[Point, Future]] = {}  # by task
-        self._at: dict[str, str | None] = {}  # by task: its worker's address
+        # By task, with its worker's address.
+        self._under_way: dict[str, tuple[Point, Future, str | None]] = {}
         self._homes: dict[Any, str] = {}  # by disks: address of their last worker
         self._lost: list[Point] = []
         self._numbers = itertools.count()
         self._own = _started(workers) if scheduler is None else None
         self._client = self._connected(CONNECT_S)
         self._workers, self._counted = workers, 0.0
-        self.link = self._dashboard()
+        link = str(self._client.dashboard_link or "")
+        if importlib.util.find_spec("bokeh") is None:  # which the dashboard needs
+            link = link.replace("/status", "/info/main/workers.html")
+        self.link = link
 
     def has_code(self, kind: Kind) -> bool:
         """Return whether the workers find the machine code of a kind on this machine's disk."""
@@ -107,8 +110,7 @@ class Cluster:
             computed, self._compute, point, key=task, pure=False,
             workers=home and [home], allow_other_workers=bool(home),
         )  # fmt: skip
-        self._under_way[task] = point, future
-        self._at[task] = home
+        self._under_way[task] = point, future, home
         future.add_done_callback(self._done.put)
 
     def _home(self, point: Point) -> str | None:
@@ -118,7 +120,7 @@ class Cluster:
         """
         if self._own is None:
             return None
-        loads = Counter(self._at.values())
+        loads = Counter(home for _point, _future, home in self._under_way.values())
         workers = [each.worker_address for each in self._own.workers.values()]
         workers = [address for address in workers if address]  # others are restarting
         if not workers:
@@ -138,10 +140,9 @@ class Cluster:
             return None
         if future.key not in self._under_way:  # dropped
             return None
-        point, _ = self._under_way.pop(future.key)
-        del self._at[future.key]
+        point, *_ = self._under_way.pop(future.key)
         try:
-            return _checked(point, future.result(timeout=GATHER_S))
+            row = future.result(timeout=GATHER_S)
         except KilledWorker as error:
             times = f"{error.allowed_failures + 1} workers"
             return Settled(point, None, f"{times} died while computing it: out of memory?")
@@ -149,14 +150,19 @@ class Cluster:
             self._lost.append(point)  # it is submitted again
         except Exception as error:
             return Settled(point, None, why_of(error))
+        else:
+            theirs = row["run"]["version"]
+            if theirs == version():
+                return Settled(point, row)
+            why = f"the worker on {row['run']['host']} runs hybridsim {theirs}, not {version()}"
+            return Settled(point, None, why)  # its result may differ
         return None
 
     def drop(self) -> None:
         """Release the submitted points; what a worker computes is of no interest any more."""
-        for _point, future in self._under_way.values():
+        for _point, future, _home in self._under_way.values():
             future.release()
         self._under_way.clear()
-        self._at.clear()
         self._lost.clear()
 
     def close(self) -> None:
@@ -194,12 +200,6 @@ class Cluster:
                     f"--scheduler {self._address}: {error}; expected for example tcp://host:8786"
                 ) from None
 
-    def _dashboard(self) -> str:
-        """Return a link to the dashboard, or without bokeh to the list of workers."""
-        link = str(self._client.dashboard_link or "")
-        has_bokeh = importlib.util.find_spec("bokeh") is not None
-        return link if has_bokeh else link.replace("/status", "/info/main/workers.html")
-
 
 def _started(workers: int) -> LocalCluster:
     """Start workers with the current environment."""
@@ -216,12 +216,3 @@ def _started(workers: int) -> LocalCluster:
             )  # fmt: skip
     except (OSError, RuntimeError, TimeoutError) as error:
         raise UsageError(f"cannot start the workers: {error}; use --workers 1") from error
-
-
-def _checked(point: Point, row: dict[str, Any]) -> Settled:
-    """Refuse a result that another version computed, as it may differ."""
-    theirs = row["run"]["version"]
-    if theirs == version():
-        return Settled(point, row)
-    where = row["run"]["host"]
-    return Settled(point, None, f"the worker on {where} runs hybridsim {theirs}, not {version()}")

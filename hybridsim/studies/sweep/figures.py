@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -22,9 +23,6 @@ from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import NONE, times
 from hybridsim.scenario import Scenario
-
-__all__ = ["ALONE", "BLOCKS", "FORECAST", "GAIN", "INTERVALS", "PERCENTILES", "WHOLE_GAIN", "WORK",
-           "WORK_NS", "alone_name", "figures", "name_of"]  # fmt: skip
 
 GAIN, WHOLE_GAIN, FORECAST = "gain", "gain.whole", "forecast"
 WORK, WORK_NS = "work.requests", "work.ns"  # of the second half: number, sum of the latencies
@@ -66,7 +64,7 @@ def figures(result: Result, has_intervals: bool = True) -> dict[str, Any]:
     for measure in measures():
         row[name_of(measure)] = measure.value(cached)[0]
         if measure.measure not in OF_RUNS:
-            row[alone_name(measure)] = measure.value(alone)[0]
+            row[ALONE + name_of(measure)] = measure.value(alone)[0]
     if has_intervals:
         row[INTERVALS] = intervals(result)
     blocks = result.judgement.blocks.get("cached")
@@ -78,17 +76,13 @@ def figures(result: Result, has_intervals: bool = True) -> dict[str, Any]:
 def intervals(result: Result) -> dict[str, list[float]]:
     """Return the ends of the intervals of the measures that have one and of the gain, by name."""
     wanted = [
-        each
+        Requirement(each.text, each.measure, each.direction, each.phase, "<", 0.0)
         for each in measures()
         if each.measure in ("mean", "hit", "iops")
         or (each.measure == "p99" and each.phase in ("warm", "whole"))
     ]
-    bounds = [
-        Requirement(each.text, each.measure, each.direction, each.phase, "<", 0.0)
-        for each in wanted
-    ]
     seen = Seen.cached(result)
-    found = result.sure_of([each.check(seen) for each in bounds])
+    found = result.sure_of([each.check(seen) for each in wanted])
     ends = {
         name_of(each): [one.interval.low, one.interval.high]
         for each, one in zip(wanted, found)
@@ -121,15 +115,13 @@ def judged(result: Result) -> dict[str, Any]:
 def measures() -> Iterator[Measure]:
     """Yield all measures."""
     percentiles = [f"p{percent:g}" for percent in PERCENTILES]
-    for name in (*OF_REQUESTS, *percentiles):
-        for direction in DIRECTIONS:
-            for phase in PHASES:
-                yield Measure(name, name, direction, phase)
-    for name in OF_PHASES:
-        for phase in PHASES:
-            yield Measure(name, name, "reads", phase)
-    for name in OF_RUNS:
-        yield Measure(name, name, "reads", "warm")
+    for names, directions, phases in (
+        ((*OF_REQUESTS, *percentiles), DIRECTIONS, PHASES),
+        (OF_PHASES, ("reads",), PHASES),
+        (OF_RUNS, ("reads",), ("warm",)),
+    ):
+        for name, direction, phase in itertools.product(names, directions, phases):
+            yield Measure(name, name, direction, phase)
 
 
 def name_of(measure: Measure) -> str:
@@ -141,11 +133,6 @@ def name_of(measure: Measure) -> str:
         name = f"p{float(name[1:]):g}"
     direction = f".{measure.direction}" if has_direction(measure.measure) else ""
     return f"{name}{direction}.{measure.phase}"
-
-
-def alone_name(measure: Measure) -> str:
-    """Return the name of a measure of the disks without the cache."""
-    return ALONE + name_of(measure)
 
 
 Figures = Mapping[str, Any]
@@ -176,6 +163,16 @@ class Objective(NamedTuple):
         return self.text not in GAINS if self.measure is None else self.measure.measure not in MORE
 
     @property
+    def sign(self) -> int:
+        """What a value is multiplied with so that less is better."""
+        return 1 if self.wants_less else -1
+
+    @property
+    def name(self) -> str:
+        """Name of the stored figure, if it is one."""
+        return self.text if self.measure is None else name_of(self.measure)
+
+    @property
     def is_time(self) -> bool:
         """Whether it is a time in nanoseconds."""
         return self.measure is not None and self.measure.is_time
@@ -187,14 +184,9 @@ class Objective(NamedTuple):
 
     def value(self, figures: Figures, scenario: Scenario) -> float | None:
         """Return the value for a machine; None if unknown."""
-        if self.measure is not None:
-            value = figures[name_of(self.measure)]
+        if self.text != COST:
+            value = figures["ssd_bytes" if self.text == SSD else self.name]
             return None if value is None else float(value)
-        if self.text in GAINS:
-            gain = figures[self.text]
-            return None if gain is None else float(gain)
-        if self.text == SSD:
-            return float(figures["ssd_bytes"])
         price = pricing(scenario).price
         disks = drives_cost(scenario.backing, price)
         ssds = cache_cost(scenario, price) if figures["ssd_bytes"] else 0.0

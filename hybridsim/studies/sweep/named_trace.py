@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from hybridsim.traces.trace import CHUNK_ROWS, GENERATED, Trace, arguments, sour
 
 ROW = np.dtype([(name, dtype) for name, dtype in zip(Requests._fields, DTYPES)])
 WAITING_ROWS = 1 << 22  # buffered in memory
+AnyTrace = Trace | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 VOLUMES, INDEX = "volumes", "index.json"
 
 
@@ -49,6 +50,14 @@ class NamedTrace(NamedTuple):
         if "-" in paths:
             raise UsageError("a sweep reads its traces more than once: save standard input first")
         return cls(paths, format, device, use_dispatch, os.getcwd())
+
+    @classmethod
+    def of(cls, trace: AnyTrace) -> NamedTrace:
+        """Return what opens a trace again, from the current folder."""
+        if isinstance(trace, Trace):
+            return cls.here(*trace.selection)
+        paths = [trace] if isinstance(trace, str | os.PathLike) else trace
+        return cls.here(tuple(os.fspath(path) for path in paths))
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -160,38 +169,30 @@ def _split(trace: Trace, limit: int, place: Path) -> None:
 
 
 def _write(trace: Trace, chosen: dict[int, str], folder: Path) -> None:
-    waiting: dict[int, list[np.ndarray[tuple[int], np.dtype[np.void]]]] = {}
+    """Write the rows of each volume to its file, with times since its first request."""
+    waiting: dict[int, list[bytes]] = {}
     began_ns: dict[int, int] = {}
     held = 0
     for part in trace.chunks_apart():
-        for index in np.unique(part.device).tolist():
-            if index not in chosen:
-                continue
+        for index in filter(chosen.__contains__, np.unique(part.device).tolist()):
             mine = Requests._make(column[part.device == index] for column in part)
-            own = _from_beginning(mine, began_ns.setdefault(index, int(mine.arrival_ns[0])))
-            waiting.setdefault(index, []).append(own)
-            held += len(own)
+            rows = np.zeros(mine.rows, ROW)
+            for name, column in zip(Requests._fields, mine):
+                rows[name] = column
+            rows["device"] = 0
+            first_ns = began_ns.setdefault(index, int(mine.arrival_ns[0]))
+            for name in ("arrival_ns", "dispatch_ns", "complete_ns"):
+                rows[name] -= np.where(rows[name] >= 0, first_ns, 0)
+            waiting.setdefault(index, []).append(rows.tobytes())
+            held += len(rows)
         if held >= WAITING_ROWS:
             _put(waiting, folder)
             held = 0
     _put(waiting, folder)
 
 
-def _from_beginning(part: Requests, began_ns: int) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-    """Return the rows of one volume, with times since its first request."""
-    rows = np.zeros(part.rows, ROW)
-    for name, column in zip(Requests._fields, part):
-        rows[name] = column
-    rows["device"] = 0
-    for name in ("arrival_ns", "dispatch_ns", "complete_ns"):
-        is_set = rows[name] >= 0
-        rows[name][is_set] -= began_ns
-    return rows
-
-
-def _put(waiting: dict[int, list[np.ndarray[tuple[int], np.dtype[np.void]]]], folder: Path) -> None:
+def _put(waiting: dict[int, list[bytes]], folder: Path) -> None:
     for index, parts in waiting.items():
         with (folder / f"{index}.rows").open("ab") as file:
-            for rows in parts:
-                file.write(rows.tobytes())
+            file.writelines(parts)
     waiting.clear()

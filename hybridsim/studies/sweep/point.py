@@ -23,6 +23,7 @@ from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import CHUNK_ROWS, Trace, Watch
 
 if TYPE_CHECKING:
+    from hybridsim.answers.result import Result
     from hybridsim.studies.disks_alone import SharedAlone
 
 DETAIL = "replay"  # a command, and its options that the scenario does not have
@@ -86,31 +87,28 @@ Compute = Callable[[Point], dict[str, Any]]  # returns figures by name
 Kind = tuple[Any, ...]
 
 
-def replayed(
-    point: Point,
-    more: Callable[[Any], dict[str, Any]] | None = None,
-    shared_folder: str | None = None,
-    has_intervals: bool = True,
-) -> dict[str, Any]:
-    """Replay a point; return the figures of its result, as of `hybridsim replay`.
+def result_of(point: Point, shared_folder: str | None = None) -> Result:
+    """Replay a point.
 
-    `more` returns further figures of the Result; without intervals it takes less time.  In
-    `shared_folder` processes that replay the same
-    trace share the results of the disks alone; by default each process has its own.
+    In `shared_folder` processes that replay the same trace share the results of the disks alone; by
+    default each process has its own.
     """
     from hybridsim.studies.replay import replay
-    from hybridsim.studies.sweep.figures import figures
 
     trace = kept(point.trace, point.digest, None)
     if trace.is_generated and point.seed is not None:
         trace = kept(point.trace, point.digest, point.seed)
     alone = trace.alone if shared_folder is None else shared_alone(shared_folder)
     result = replay(trace, point.scenario, alone=alone)
-    row = figures(result, has_intervals)
-    if more is not None:
-        row |= more(result)
     remember_code(compiled_kind(point))
-    return row
+    return result
+
+
+def replayed(point: Point) -> dict[str, Any]:
+    """Replay a point; return the figures of its result, as of `hybridsim replay`."""
+    from hybridsim.studies.sweep.figures import figures
+
+    return figures(result_of(point))
 
 
 def computed(compute: Compute, point: Point) -> dict[str, Any]:

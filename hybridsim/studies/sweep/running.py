@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.studies.sweep.point import Compute, Kind, Point, compiled_kind, computed
-from hybridsim.studies.sweep.store import Row, Store
+from hybridsim.studies.sweep.store import Store
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.cluster import Cluster
@@ -68,9 +68,7 @@ class Here:
         """Drop the points that are not computed."""
         self._waiting.clear()
 
-    def close(self) -> None:
-        """Drop the points that are not computed."""
-        self.drop()
+    close = drop
 
 
 def why_of(error: BaseException) -> str:
@@ -169,8 +167,8 @@ class Running:
         if self.progress.passed_s > QUIET_S:
             self._report(self.progress, None)
 
-    def finish(self, points: Iterable[Point], clock: Clock | None = None) -> dict[str, Row]:
-        """Settle all points; return the rows of the successful ones, by key.
+    def finish(self, points: Iterable[Point], clock: Clock | None = None) -> None:
+        """Settle all points: then the successful ones are on disk.
 
         With a clock points begin in their order, none once it has refused one, and those
         under way when its time is up are dropped.
@@ -192,8 +190,6 @@ class Running:
                     self._settle(settled)
             elif waiting:  # other clients compute all remaining points
                 time.sleep(LOOK_AGAIN_S / 10)
-        rows = {key: self._store.get(key) for key in wanted}
-        return {key: row for key, row in rows.items() if row is not None}
 
     def on_disk(self, points: Iterable[Point]) -> dict[str, dict[str, Any]]:
         """Return the figures of the points that are on disk, by key.
@@ -258,7 +254,9 @@ class Running:
             self.failures[point.key] = settled
             self.progress.failed += 1
         else:
-            row = self._store.add(point.key, _about(point) | settled.row)
+            # For readers; programs use the key.
+            about = {"trace": point.trace.name, "values": dict(point.values), "seed": point.seed}
+            row = self._store.add(point.key, about | settled.row)
             settled = settled._replace(row=row)
             self.progress.computed += 1
             self.progress.took_s.append(float(row["run"]["seconds"]))
@@ -271,8 +269,3 @@ def dealt(points: Sequence[Point], lanes: int) -> Iterator[Point]:
     stretches = [points[at : at + length] for at in range(0, len(points), length)]
     for row in zip_longest(*stretches):
         yield from (point for point in row if point is not None)
-
-
-def _about(point: Point) -> Row:
-    """Return a readable description of a point for its row; programs use the key."""
-    return {"trace": point.trace.name, "values": dict(point.values), "seed": point.seed}

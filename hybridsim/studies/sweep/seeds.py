@@ -61,10 +61,6 @@ class Estimate:
             return written(self.mean)
         return f"{written(self.mean)} {PLUS_MINUS} {written(self.half)}"
 
-    def to_dict(self) -> dict[str, float | int | None]:
-        """Return the estimate for JSON."""
-        return {"mean": self.mean, "half": self.half, "n": self.n}
-
 
 def estimate(values: Sequence[float | None]) -> Estimate | None:
     """Return the mean with its interval by Student's t; None if a value is unknown.

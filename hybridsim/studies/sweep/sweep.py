@@ -11,8 +11,7 @@ import functools
 import itertools
 import os
 import warnings
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,20 +20,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from hybridsim.foundation.errors import ScenarioError, UsageError
-from hybridsim.foundation.in_notebooks import with_keywords
+from hybridsim.foundation.in_notebooks import bar, with_keywords
 from hybridsim.foundation.suggest import hint
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.options import OPTIONS, Choices
 from hybridsim.studies.sweep import fork_server as nursery
 from hybridsim.studies.sweep import seeds as chance
 from hybridsim.studies.sweep.answer import Failed, Setting, SweepResult
-from hybridsim.studies.sweep.named_trace import NamedTrace, volumes_of
-from hybridsim.studies.sweep.plan import Axis, Plan
-from hybridsim.studies.sweep.plan_file import of_tables
+from hybridsim.studies.sweep.named_trace import AnyTrace, NamedTrace, volumes_of
+from hybridsim.studies.sweep.plan import Axis, Plan, of_tables
 from hybridsim.studies.sweep.point import Compute, Point, compiled_kind, point, replayed, shared
-from hybridsim.studies.sweep.running import Crew, Here, Progress, Report, Running, Settled, silent
+from hybridsim.studies.sweep.running import Crew, Here, Report, Running, silent
 from hybridsim.studies.sweep.store import FOLDER, Store
-from hybridsim.traces.trace import Trace
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -196,8 +193,8 @@ class UnderWay:
             if not points:
                 raise UsageError(self._impossible[0].why)
             self._points += [of_trace for each in expanded for of_trace in each if of_trace]
-            rows = running.finish(in_order(points))
-            self._figures |= {key: row["figures"] for key, row in rows.items()}
+            running.finish(in_order(points))
+            self._figures |= running.on_disk(points)
             try:
                 batch = settings.send([self._score(each) for each in expanded])
             except StopIteration:
@@ -220,11 +217,10 @@ class UnderWay:
 
     def _setting(self, points: Sequence[Point]) -> Setting | None:
         """Return a setting; None if one of its points is not done."""
-        figures = [self._figures.get(each.key) for each in points]
-        complete = [each for each in figures if each is not None]
-        if not complete or len(complete) < len(points):
+        if not points or any(each.key not in self._figures for each in points):
             return None
-        return Setting.of(points, complete, self._plan.objectives)
+        figures = tuple(self._figures[each.key] for each in points)
+        return Setting(tuple(points), figures, self._plan.objectives)
 
     def _score(self, of_traces: Sequence[Sequence[Point]]) -> Score:
         """Return the mean of each objective over all traces; None if one is unknown."""
@@ -240,24 +236,17 @@ class UnderWay:
     def result(self, running: Running) -> SweepResult:
         """Return the result so far."""
         progress = running.progress
-        if self.interrupted:
-            self._figures |= running.on_disk(one for points in self._points for one in points)
+        self._figures |= running.on_disk(one for points in self._points for one in points)
         settings = [self._setting(points) for points in self._points]
         failed = [
             Failed(words_of(each.point), each.why, each.point.command)
             for each in running.failures.values()
         ]
         return SweepResult(
-            self._plan,
-            [setting for setting in settings if setting],
-            [*self._impossible, *failed],
-            [],
-            progress.computed,
-            progress.known,
-            progress.passed_s,
-            progress.total - progress.done,
+            self._plan, [setting for setting in settings if setting], [*self._impossible, *failed],
+            progress.computed, progress.known, progress.passed_s, progress.total - progress.done,
             self.interrupted,
-        )
+        )  # fmt: skip
 
 
 def in_order(points: Sequence[Point]) -> list[Point]:
@@ -276,15 +265,13 @@ def in_order(points: Sequence[Point]) -> list[Point]:
 def words_of(point: Point) -> str:
     """Return the values and the seed of a point as text."""
     words = [f"{key}={value}" for key, value in point.values]
-    return (
-        " ".join([*words, *([f"seed {point.seed}"] if point.seed is not None else [])])
-        or "the scenario"
-    )
+    words += [] if point.seed is None else [f"seed {point.seed}"]
+    return " ".join(words) or "the scenario"
 
 
 @with_keywords(Choices)
 def what_if(
-    trace: Trace | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    trace: AnyTrace,
     site: Scenario | None = None,
     vary: Mapping[str, Sequence[Any]] | None = None,
     *,
@@ -337,9 +324,11 @@ def what_if(
         raise UsageError(f"{empty}: specify at least one value")
     axes = tuple(Axis(key, tuple(dict.fromkeys(choices))) for key, choices in lists.items())
     scenario = (site or Scenario.default()).with_options(**values)
-    plan = Plan((NamedTrace.here(*_selection(trace)),), scenario, axes)
-    with _bar(plan.settings) if progress else nullcontext(silent) as report:
-        result = sweep(plan, folder, workers, report=report)
+    plan = Plan((NamedTrace.of(trace),), scenario, axes)
+    with bar("machines", progress) as show:
+        result = sweep(
+            plan, folder, workers, report=lambda so_far, _: show(so_far.done, plan.settings)
+        )
     for failed in result.failed:
         warnings.warn(f"left out: {failed.words}: {failed.why}", stacklevel=2)
     return result.frame().rename(columns={_key(option): option for option in options})
@@ -348,29 +337,3 @@ def what_if(
 def _key(option: str) -> str:
     """Return the key that an option sets."""
     return ".".join(map(str, OPTIONS[option]))
-
-
-def _selection(
-    trace: Trace | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-) -> tuple[tuple[str, ...], str | None, str | None, bool]:
-    """Return what opens the trace again: paths, format, device, whether dispatch times count."""
-    if isinstance(trace, Trace):
-        return trace.selection
-    paths = [trace] if isinstance(trace, str | os.PathLike) else trace
-    return tuple(os.fspath(path) for path in paths), None, None, False
-
-
-@contextmanager
-def _bar(machines: int) -> Iterator[Report]:
-    """Show how many machines are done; in notebooks and on terminals."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, transient=True) as bar:
-        task = bar.add_task("machines", total=machines)
-
-        def report(progress: Progress, settled: Settled | None) -> None:
-            bar.update(task, completed=progress.known + progress.computed + progress.failed)
-
-        yield report

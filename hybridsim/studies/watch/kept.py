@@ -20,7 +20,7 @@ import struct
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -125,54 +125,55 @@ class Journal:
         return UsageError(f"--state: {printable(self.path)}: {error.strerror or error}")
 
 
-def leaves(tree: Any, seen: set[int] | None = None) -> Iterator[Any]:
-    """Yield the arrays and numbers of nested tuples, in order; an array in several places once.
+def mapped(tree: Any, change: Callable[[Any], Any], known: dict[int, Any] | None = None) -> Any:
+    """Return nested tuples of the same shape, with their arrays and numbers changed in order.
 
-    None, a part that a machine does not have, is no leaf.
-    """
-    seen = set() if seen is None else seen
-    if tree is None:
-        return
-    if isinstance(tree, tuple):
-        for each in tree:
-            yield from leaves(each, seen)
-    elif not isinstance(tree, np.ndarray):
-        yield tree
-    elif id(tree) not in seen:
-        seen.add(id(tree))
-        yield tree
-
-
-def regrown(tree: Any, saved: Iterator[Any], known: dict[int, Any] | None = None) -> Any:
-    """Return nested tuples of the same shape with other leaves; arrays may have another length.
-
-    What was one array in several places is one again.  Raises ValueError for leaves of another
-    kind.
+    An array in several places is changed once.  None, a part that a machine does not have, stays.
     """
     known = {} if known is None else known
     if tree is None:
         return None
     if isinstance(tree, tuple):
-        parts = [regrown(each, saved, known) for each in tree]
+        parts = [mapped(each, change, known) for each in tree]
         return type(tree)._make(parts) if hasattr(tree, "_make") else tuple(parts)
-    if id(tree) in known and isinstance(tree, np.ndarray):
-        return known[id(tree)]
-    leaf = next(saved)
-    if isinstance(tree, np.ndarray):
-        if leaf.dtype != tree.dtype or leaf.ndim != tree.ndim:
-            raise ValueError("an array of another kind")
-        known[id(tree)] = leaf
-        return leaf
-    if leaf.ndim:
-        raise ValueError("an array in place of a number")
-    return type(tree)(leaf[()])
+    if not isinstance(tree, np.ndarray):
+        return change(tree)
+    if id(tree) not in known:
+        known[id(tree)] = change(tree)
+    return known[id(tree)]
+
+
+def leaves(tree: Any) -> list[Any]:
+    """Return the arrays and numbers of nested tuples."""
+    found: list[Any] = []
+    mapped(tree, found.append)
+    return found
+
+
+def regrown(tree: Any, saved: Iterator[Any]) -> Any:
+    """Return nested tuples of the same shape with other leaves; arrays may have another length.
+
+    Raises ValueError for leaves of another kind.
+    """
+
+    def grown(old: Any) -> Any:
+        leaf = next(saved)
+        if isinstance(old, np.ndarray):
+            if leaf.dtype != old.dtype or leaf.ndim != old.ndim:
+                raise ValueError("an array of another kind")
+            return leaf
+        if leaf.ndim:
+            raise ValueError("an array in place of a number")
+        return type(old)(leaf[()])
+
+    return mapped(tree, grown)
 
 
 class Kept:
     """A file that is written now and then, and a journal of what came since."""
 
-    def __init__(self, path: str) -> None:
-        """Use a file, which need not exist."""
+    def __init__(self, path: str = "") -> None:
+        """Use a file, which need not exist; "": nothing is kept."""
         self.path = path
         self.journal = Journal(path + JOURNAL)
         self._saved_s = -math.inf
@@ -187,10 +188,12 @@ class Kept:
 
     def is_due(self) -> bool:
         """Return whether there was no save yet, or the last one is some time ago."""
-        return time.monotonic() - self._saved_s >= SAVE_EVERY_S
+        return bool(self.path) and time.monotonic() - self._saved_s >= SAVE_EVERY_S
 
     def save(self, setting: list[Any], about: dict[str, Any], state: Any) -> None:
         """Write the file, completely or not at all; the journal begins anew."""
+        if not self.path:
+            return
         token = secrets.token_hex(8)
         head = json.dumps(
             {"version": VERSION, "setting": setting, "about": about, "journal": token}
@@ -212,7 +215,8 @@ class Kept:
         From now on the state is that of this watch alone.  Raises UsageError for a file that cannot
         be read, that is of other caches, or that another watch uses.
         """
-        self.journal.claim()
+        if self.path:
+            self.journal.claim()
         head, arrays = self._read()
         if not head:
             return None
@@ -229,7 +233,7 @@ class Kept:
         return str(head["about"].get("status", "")) if head else ""
 
     def _read(self) -> tuple[dict[str, Any], list[Any]]:
-        if not Path(self.path).exists():
+        if not self.path or not Path(self.path).exists():
             return {}, []
         try:
             with np.load(self.path, allow_pickle=False) as file:
