@@ -87,14 +87,14 @@ class Tolerances:
 
     def of(self, measure: str, kind: str = "") -> float | None:
         """Return the tolerance of a measure: by its name, by its last word, or by its kind."""
-        for name in (measure, measure.rpartition(" ")[2], kind):
+        names = (measure, measure.rpartition(" ")[2], kind)
+        for name in names:
             if name in self.specified:
                 return self.specified[name]
-        for name in (measure, measure.rpartition(" ")[2], kind):
-            if name in DEFAULTS:
-                is_share = DEFAULTS[name] is not None and name not in DISTANCES
-                return self.all_shares if is_share and self.all_shares else DEFAULTS[name]
-        return None
+        name = next((name for name in names if name in DEFAULTS), "")
+        default = DEFAULTS.get(name)
+        is_share = default is not None and name not in DISTANCES
+        return self.all_shares if is_share and self.all_shares else default
 
 
 def parse(texts: Sequence[str]) -> Tolerances:
@@ -218,6 +218,11 @@ class Comparison:
         return f"<Comparison of {len(self.rows)} figures: {beyond}>"
 
     @property
+    def common(self) -> list[Name]:
+        """The names of the curves that both runs have, in the order of the real one."""
+        return [name for name in self.real.curves if name in self.simulated.curves]
+
+    @property
     def judged(self) -> list[Row]:
         """The rows that have a tolerance."""
         return [row for row in self.rows if row.is_met is not None]
@@ -273,8 +278,8 @@ def curve_rows(comparison: Comparison, name: Name, tolerances: Tolerances) -> It
         yield from _warm_up(comparison, aligned, tolerances)
     apart = _apart(real, simulated)
     if apart is not None:
-        label = name._replace(measure=f"{name.measure} curve")
-        yield Row(label, None, None, apart, tolerances.of("curve") if is_warming else None)
+        tolerance = tolerances.of("curve") if is_warming else None
+        yield Row(_label(name, "curve"), None, None, apart, tolerance)
     elif is_warming:
         comparison.notes.append(
             f"{name} over time: not comparable over the {len(start)} common bins"
@@ -305,30 +310,29 @@ def _apart(real: WarmUp, simulated: WarmUp) -> float | None:
 def _warm_up(comparison: Comparison, aligned: Aligned, tolerances: Tolerances) -> Iterator[Row]:
     name, real, simulated = aligned.name, aligned.real, aligned.simulated
     if name not in comparison.real.figures or name not in comparison.simulated.figures:
-        means = [float(each.curve.mean()) for each in (real, simulated)]
-        label = name._replace(measure=f"{name.measure} mean")
-        yield row_of(label, means[0], means[1], tolerances.of("mean"))
+        before, after = (float(each.curve.mean()) for each in (real, simulated))
+        yield row_of(_label(name, "mean"), before, after, tolerances.of("mean"))
     if real.level is not None and simulated.level is not None:
-        label = name._replace(measure=f"{name.measure} level")
-        tolerance = tolerances.of("hit ratio" if name.measure == HIT_RATIO else "level")
-        tolerance = tolerance if real.steady and simulated.steady else None
-        if name.measure == HIT_RATIO:
-            yield Row(label, real.level, simulated.level, simulated.level - real.level, tolerance)
+        is_ratio, is_sure = name.measure == HIT_RATIO, real.steady and simulated.steady
+        tolerance = tolerances.of("hit ratio" if is_ratio else "level") if is_sure else None
+        row = row_of(_label(name, "level"), real.level, simulated.level, tolerance)
+        yield replace(row, error=simulated.level - real.level) if is_ratio else row
+    warm = [each.state == State.STEADY for each in (real, simulated)]
+    for share in (50, 90) if any(warm) else ():
+        label, tolerance = _label(name, f"t{share}"), tolerances.of(f"t{share}")
+        first, second = (each.reached_ns.get(share) for each in (real, simulated))
+        if first is not None and second is not None:
+            yield row_of(label, first, second, tolerance, aligned.width_ns)
         else:
-            yield row_of(label, real.level, simulated.level, tolerance)
-    for share in (50, 90):
-        label = name._replace(measure=f"{name.measure} t{share}")
-        tolerance = tolerances.of(f"t{share}")
-        if real.state == simulated.state == State.STEADY:
-            times = [each.reached_ns[share] for each in (real, simulated)]
-            yield row_of(label, times[0], times[1], tolerance, aligned.width_ns)
-        elif (real.state == State.STEADY) != (simulated.state == State.STEADY):
-            known = [each.reached_ns.get(share) for each in (real, simulated)]
-            yield Row(label, known[0], known[1], None, tolerance)
-    if not real.state == simulated.state == State.STEADY:
+            yield Row(label, first, second, None, tolerance)
+    if not all(warm):
         comparison.notes.append(
             f"{name} over time: {_state('real', real)}; {_state('simulated', simulated)}"
         )
+
+
+def _label(name: Name, word: str) -> Name:
+    return name._replace(measure=f"{name.measure} {word}")
 
 
 def _state(run: str, warm_up: WarmUp) -> str:
@@ -349,7 +353,7 @@ def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -
     _until_the_same_time(result)
     result.rows += _figures(result, tolerances)
     result.rows += _distributions(result, tolerances)
-    for name in in_both(real.curves, simulated.curves):
+    for name in result.common:
         result.rows += curve_rows(result, name, tolerances)
     result.rows += _counters(result, tolerances)
     result.rows += _hit_ratios(result, tolerances)
@@ -417,12 +421,6 @@ def with_completions(mine: dict[Name, T], others: dict[Name, T]) -> dict[Name, T
     return result
 
 
-def in_both(real: dict[Name, Curve], simulated: dict[Name, Curve]) -> list[Name]:
-    """Return the names of the common curves, in the order of the real run."""
-    order = {name: at for at, name in enumerate(real)}
-    return sorted(real.keys() & simulated.keys(), key=lambda name: order[name])
-
-
 # Figures.
 
 
@@ -440,8 +438,7 @@ def _distributions(comparison: Comparison, tolerances: Tolerances) -> Iterator[R
             continue
         for word, measure in (("KS", distance), ("demerit", demerit)):
             error = measure(real, simulated)
-            row_name = name._replace(measure=f"{name.measure} {word}")
-            yield Row(row_name, None, None, error, tolerances.of(word))
+            yield Row(_label(name, word), None, None, error, tolerances.of(word))
 
 
 def _counters(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
@@ -455,9 +452,8 @@ def _counters(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
         differences = values[1] - values[0]
         worst = float(differences[np.abs(differences).argmax()])
         error = worst / float(whole) if whole else (None if worst else 0.0)
-        name = Name("", CACHE, counter)
-        last = float(values[0][-1]), float(values[1][-1])
-        yield Row(name, *last, error, tolerances.of(counter, COUNTERS))
+        name, (mine, other) = Name("", CACHE, counter), (float(each[-1]) for each in values)
+        yield Row(name, mine, other, error, tolerances.of(counter, COUNTERS))
 
 
 def _times(real: Samples, simulated: Samples) -> Ints:
@@ -517,9 +513,8 @@ def _interval_ratio(hits: Floats, misses: Floats) -> Floats:
 
 
 def _note_lengths(comparison: Comparison) -> None:
-    common = in_both(comparison.real.curves, comparison.simulated.curves)
     ends = [
-        max((run.curves[name].until_ns for name in common), default=0)
+        max((run.curves[name].until_ns for name in comparison.common), default=0)
         for run in (comparison.real, comparison.simulated)
     ]
     if max(ends) > LONGER * min(ends):
@@ -557,10 +552,10 @@ def with_intervals(comparison: Comparison) -> None:
         return
     if real.kind or simulated.kind in ("", NO_CACHE):
         return
-    number = {"read": 0.0, "write": 0.0}  # of the last job of several
-    for name, value in simulated.figures.items():
-        if name.measure == REQUESTS and name.what in number:
-            number[name.what] = value
+    number = {"read": 0.0, "write": 0.0} | {  # of the last job of several
+        name.what: value for name, value in simulated.figures.items()
+        if name.measure == REQUESTS and name.what in ("read", "write")
+    }  # fmt: skip
     has_writes = number["write"] > FEW_WRITES * sum(number.values())
     halves: list[Half] = []
     for at, row in enumerate(comparison.rows):

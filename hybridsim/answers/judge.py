@@ -84,6 +84,11 @@ NOTABLE = 0.02  # of the latencies: less saved says nothing of the time
 UNKNOWN_SHARE = 0.5  # of a saved latency that shortens the work, where that is not measured
 PERCENTS = (50, 99, 99.9)
 LONGEST = 20  # times the capture, that is asked for at most
+KEYS = (  # of a judgement in JSON
+    "goal", "adapts", "gain", "low", "high", "sampled", "forecast", "course", "charged",
+    "dirty_grown", "by_chance", "measured", "changes_ns", "more_ns", "pairs", "means", "blocks",
+)  # fmt: skip
+OTHERWISE = {"adapts": "load_adapts", "charged": "charged_gain", "measured": "measured_gain"}
 
 
 def in_time(goal: str, adapts: bool) -> bool:
@@ -205,12 +210,9 @@ class Judgement:
     @property
     def measured(self) -> float | None:
         """The gain as measured, with what chance gave; None where that is within NOT_CHANCE."""
-        if self.goal not in ("time", "latency") or not self.gain:
-            return None
-        if in_time(self.goal, self.adapts):
-            return None
-        value = self.judged.gain("latency")
-        if value is None or 1 / NOT_CHANCE <= value / self.gain <= NOT_CHANCE:
+        of_latencies = self.goal in ("time", "latency") and not in_time(self.goal, self.adapts)
+        value = self.judged.gain("latency") if of_latencies and self.gain else None
+        if value is None or 1 / NOT_CHANCE <= value / (self.gain or 1.0) <= NOT_CHANCE:
             return None
         return value
 
@@ -233,26 +235,7 @@ class Judgement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        document = {
-            "goal": self.goal,
-            "load_adapts": self.adapts,
-            "gain": self.gain,
-            "low": self.low,
-            "high": self.high,
-            "sampled": self.sampled,
-            "forecast": self.forecast,
-            "course": self.course,
-            "charged_gain": self.charged,
-            "dirty_grown": self.dirty_grown,
-            "by_chance": self.by_chance,
-            "measured_gain": self.measured,
-            "changes_ns": self.changes_ns,
-            "more_ns": self.more_ns,
-            "pairs": self.pairs,
-            "means": self.means,
-            "blocks": self.blocks,
-        }
-        return {name: in_json(each) for name, each in document.items()}
+        return {OTHERWISE.get(name, name): in_json(getattr(self, name)) for name in KEYS}
 
 
 def gain_later(plain: Side, cached: Side, captured: int, goal: str, adapts: bool) -> float | None:
@@ -316,13 +299,12 @@ def judge(
     if sampled[0] > 0 and math.isfinite(sampled[1]):
         known = combined(value, {TRACE: sampled})
         sampled = sampled if known is None else (known.low, known.high)
-    later, course, (low, high) = None, None, sampled
+    later, course, more_ns, (low, high) = None, None, None, sampled
     answer = YES if low >= WORTH_IT else NO if high < WORTH_IT else UNSURE
     if goal in ("time", "latency") or (goal == "throughput" and adapts):
         course = both.course(goal, adapts)
         later = forecast(course)
         low, high, answer = later.low, later.high, later.answer
-    more_ns = None
     if answer == UNSURE:
         width = float(np.log(max(high, 1e-9) / max(low, 1e-9))) / 2
         away = abs(float(np.log(max(later.gain if later else value, 1e-9) / WORTH_IT)))
@@ -356,6 +338,7 @@ class Both:
             np.concatenate([[0], side.ledger.progress_ns()[: self.groups]])
             for side in (plain, cached)
         ]
+        self._sides = list(zip((plain, cached), self.progress_ns))
 
     @property
     def half(self) -> int:
@@ -381,10 +364,6 @@ class Both:
         sides = [self._stretch(side, done, start, stop) for side, done in self._sides]
         end = min(stop * self.each, self.requests)
         return Pair(min(start * self.each, end), end, *sides)
-
-    @property
-    def _sides(self) -> list[tuple[Side, Ints]]:
-        return list(zip((self.plain, self.cached), self.progress_ns))
 
     def _stretch(self, side: Side, done_ns: Ints, start: int, stop: int) -> Stretch:
         begin, end = int(done_ns[start]), int(done_ns[stop])
