@@ -248,27 +248,19 @@ class Collector:
         counts, totals = sums(bins.count), sums(bins.total_ns)
         latency = {
             kind: Distribution(
-                counts[kind],
-                totals[kind],
-                int(bins.max_ns[first:last, kind].max(initial=0)),
+                counts[kind], totals[kind], int(bins.max_ns[first:last, kind].max(initial=0)),
                 bins.latency[first:last, kind].sum(axis=0, dtype=np.int64),
             )
             for kind in Kind
-        }
+        }  # fmt: skip
         reasons = {
             kind: {reason: int(bins.reason[first:last, kind, reason].sum()) for reason in Reason}
             for kind in Kind
         }
         return Figures(
-            first * self.width_ns,
-            last * self.width_ns,
-            latency,
-            sums(bins.bytes),
-            sums(bins.pages),
-            sums(bins.pages_hit),
-            reasons,
-            sums(bins.done),
-        )
+            first * self.width_ns, last * self.width_ns, latency, sums(bins.bytes),
+            sums(bins.pages), sums(bins.pages_hit), reasons, sums(bins.done),
+        )  # fmt: skip
 
     def whole(self) -> Figures:
         """Return the figures of the whole run."""
@@ -336,10 +328,9 @@ class Counters:
 
     def at(self, name: str, times_ns: Ints) -> npt.NDArray[np.float64] | None:
         """Return the counter's values at these times in ns, or None if there is no such counter."""
-        column = self._columns.get(name)
-        if column is None or len(column) != len(self._times):
+        times, column = self._times, self._columns.get(name)
+        if column is None or len(column) != len(times):
             return None
-        times, column = self._times, column
         if times[0] > 0 and name not in LEVELS:  # all counts are 0 at time 0
             times, column = np.concatenate([[0], times]), np.concatenate([[0], column])
         return np.asarray(np.interp(times_ns, times, column))

@@ -73,8 +73,18 @@ def rows(result: Result) -> list[tuple[str, Phase]]:
 
 def findings(result: Result) -> list[tuple[str, str]]:
     """Return (label, text) of each result, the most important first."""
-    finders = (_iops, _warm_start, _misses, _activity, _wear, _cost, _disk_time, _controller,
-               _rebuild, _model)  # fmt: skip
+    finders = (
+        _iops,
+        _warm_start,
+        _misses,
+        _activity,
+        _wear,
+        _cost,
+        _disk_time,
+        _controller,
+        _rebuild,
+        _model,
+    )
     return [row for finder in finders for row in finder(result)]
 
 

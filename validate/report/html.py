@@ -55,14 +55,13 @@ def _section(number: int, run: Held) -> Section:
     ]
     if twin.calibration.checks:
         words.append(f"Bare runs: {summary(twin.calibration)}.")
-    blocks: list[Block] = [
+    return Section(f"run-{number}", run.record.name, [
         verdict,
         Row([_of_run(chart, number) for chart in charts]),
         *rest,
         Prose(words),
         Code("The twin as a scenario", twin.scenario, is_folded=True),
-    ]
-    return Section(f"run-{number}", run.record.name, blocks)
+    ])  # fmt: skip
 
 
 def _is_shown(chart: Chart) -> bool:

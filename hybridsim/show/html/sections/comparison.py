@@ -34,19 +34,19 @@ def agreement(document: Document) -> Section:
         sentence = f"Differs. {len(wrong)} of {len(judged)} figures exceed their tolerance."
     sources = [[side, each] for side in SIDES for each in document[side]]
     lone = [[side, ", ".join(names)] for side in SIDES if (names := document[f"only_{side}"])]
-    blocks: list[Block] = [
-        Prose([sentence], "no" if wrong else "yes"),
-        _table("Checked figures", judged, wrong),
-        *_sure(document),
-    ]
-    if others:
-        blocks.append(_table("Other figures, not checked", others, [], True))
-    blocks.append(Table("Compared files", ["", ""], sources, is_folded=True))
-    if lone:
-        blocks.append(Table("Reported by one run only", ["", ""], lone, is_folded=True))
-    if document["notes"]:
-        blocks.append(Prose(document["notes"]))
-    return Section("agreement", "Agreement", blocks)
+    return Section(
+        "agreement",
+        "Agreement",
+        [
+            Prose([sentence], "no" if wrong else "yes"),
+            _table("Checked figures", judged, wrong),
+            *_sure(document),
+            _table("Other figures, not checked", others, [], True) if others else None,
+            Table("Compared files", ["", ""], sources, is_folded=True),
+            Table("Reported by one run only", ["", ""], lone, is_folded=True) if lone else None,
+            Prose(document["notes"]),
+        ],
+    )
 
 
 def _sure(document: Document) -> Iterator[Block]:
@@ -73,7 +73,7 @@ def _table(caption: str, rows: list[Any], strong: list[int], is_folded: bool = F
     return Table(caption, heads, cells, strong, is_folded)
 
 
-def curves(document: Document) -> Section | None:
-    """Return one chart per curve; None if no curve has more than a few bins."""
+def curves(document: Document) -> Section:
+    """Return one chart per curve that has more than a few bins."""
     charts = overlays(document)
-    return Section("curves", "Over time", [Row(charts)]) if charts else None
+    return Section("curves", "Over time", [Row(charts)] if charts else [])

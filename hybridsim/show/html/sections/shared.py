@@ -13,7 +13,6 @@ from hybridsim.show.charts.answers import miss_ratio
 from hybridsim.show.charts.replay import Document, address_maps
 from hybridsim.show.curve import no_knee
 from hybridsim.show.html.blocks import (
-    Block,
     Code,
     Command,
     CopyJson,
@@ -51,16 +50,15 @@ def trace(document: Document) -> Section | None:
     about, _ = inputs_of(document)
     if not about:
         return None
+    sound = [] if document.get("warnings") is None else [
+        "No faults: no dropped events, all events in order."
+    ]  # fmt: skip
     texts = warnings_of(document)
-    sound = "No faults: no dropped events, all events in order."
-    doubts = Prose(texts, "note") if texts else Prose([sound])
-    blocks: list[Block] = [
-        KeyFigures(list(_of_trace(about))),
-        *[doubts] * (document.get("warnings") is not None),
-        *address_maps(document),
-    ]
     lead = f"{about.get('name', '')}, read as {about.get('format', 'requests')}."
-    return Section("trace", "The trace", blocks, lead)
+    return Section("trace", "The trace", [
+        KeyFigures(list(_of_trace(about))), Prose(texts or sound, "note" if texts else ""),
+        *address_maps(document),
+    ], lead)  # fmt: skip
 
 
 def _of_trace(trace: Document) -> Iterator[KeyFigure]:
@@ -119,7 +117,7 @@ def explore(document: Document) -> Section:
     if not traces:
         lead += " Put a capture of your load in the place of TRACE."
         traces = [[ANY]]
-    blocks: list[Block] = []
+    blocks = []
     for number, trace in enumerate(traces, 1):
         page, caption = PAGE, "The command"
         if len(traces) > 1:
@@ -160,19 +158,19 @@ def _machine(scenario: Document) -> Iterator[str]:
 def reproduce(document: Document) -> Section:
     """Return the command, the complete scenario, versions and hashes."""
     trace, scenario = inputs_of(document)
-    blocks: list[Block] = []
-    if document.get("command"):
-        blocks.append(Code("The command", str(document["command"])))
+    command, toml = str(document.get("command") or ""), scenario.get("toml")
     rows = [["result", str(document["schema"])]]
     rows += [[name, str(value)] for name, value in document.get("tool", {}).items()]
-    if scenario.get("toml"):
-        rows.append(["scenario, SHA-256", digest(scenario["toml"])])
+    if toml:
+        rows.append(["scenario, SHA-256", digest(toml)])
     if trace.get("requests_sha256"):
         rows.append(["requests, SHA-256", trace["requests_sha256"]])
-    blocks.append(Table("Versions and hashes", ["", ""], rows))
-    if scenario.get("toml"):
-        blocks.append(Code("The complete scenario, with all defaults", scenario["toml"], True))
-    blocks.append(CopyJson())
+    blocks = [
+        Code("The command", command) if command else None,
+        Table("Versions and hashes", ["", ""], rows),
+        Code("The complete scenario, with all defaults", toml, True) if toml else None,
+        CopyJson(),
+    ]
     lead = "The same command gives the same figures, to the nanosecond, on any machine."
     return Section("reproduce", "How to reproduce", blocks, lead)
 

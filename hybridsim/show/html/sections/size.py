@@ -9,7 +9,7 @@ from hybridsim.foundation.wording import NONE, latency, money, percent, ranged, 
 from hybridsim.show.advice import drives
 from hybridsim.show.charts.answers import by_size, mean_ranges
 from hybridsim.show.charts.replay import Document
-from hybridsim.show.html.blocks import Block, KeyFigure, KeyFigures, Prose, Row, Section, Table
+from hybridsim.show.html.blocks import KeyFigure, KeyFigures, Prose, Row, Section, Table
 from hybridsim.show.page import LIKELY, mark
 
 
@@ -17,14 +17,13 @@ def answer(document: Document) -> Section:
     """Return the answer, the figures of each size, and charts of them."""
     found = document["answer"]
     tone = "yes" if found or document["needs_no_ssd"] else "no"
-    blocks: list[Block] = [Prose(_answer(document), tone)]
-    if found and not document["needs_no_ssd"]:
-        blocks.append(KeyFigures(list(_figures(document))))
-    blocks += [_required(document), _tried(document)]
-    blocks += [*mean_ranges(document), Row(by_size(document))]
-    if document["notes"]:
-        blocks.append(Prose(document["notes"], "note"))
-    return Section("answer", "Answer", blocks)
+    has_figures = found and not document["needs_no_ssd"]
+    return Section("answer", "Answer", [
+        Prose(_answer(document), tone),
+        KeyFigures(list(_figures(document))) if has_figures else None,
+        _required(document), _tried(document), *mean_ranges(document), Row(by_size(document)),
+        Prose(document["notes"], "note"),
+    ])  # fmt: skip
 
 
 def _answer(document: Document) -> list[str]:
@@ -67,11 +66,10 @@ def _figures(document: Document) -> Iterator[KeyFigure]:
 
 
 def _required(document: Document) -> Table:
-    shown = [("no SSD", document["alone"])]
     at = document["answer"] or document["tried"][-1]
-    if not document["needs_no_ssd"]:
-        shown += [(human_size(one["size_bytes"]), one["checked"])
-                  for one in (document["below"], at) if one]  # fmt: skip
+    others = () if document["needs_no_ssd"] else (document["below"], at)
+    sizes = [(human_size(one["size_bytes"]), one["checked"]) for one in others if one]
+    shown = [("no SSD", document["alone"]), *sizes]
     rows = [
         [text, *(f"{(each := checked[index])['ranged']} {mark(each['ok'], each['sure'])}"
                  for _, checked in shown)]
