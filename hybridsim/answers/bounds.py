@@ -121,13 +121,15 @@ def _cases(intervals: Sequence[Interval], drive: SolidState) -> tuple[Case, ...]
 
 def _waits(one: Interval, drive: SolidState) -> tuple[float, float, float, float, float]:
     """Return what requests wait a second: now; best and worst of write-through, of write-back."""
-    number, now = one.requests_per_s, one.requests_per_s * one.wait_ns
+    number = one.requests_per_s
+    now = number * one.wait_ns
     if one.reads_per_s is None or one.read_wait_ns is None or one.write_wait_ns is None:
         best = number * min(drive.read_latency_ns, drive.write_latency_ns, one.wait_ns)
         # All of them may be reads.
         return now, best, number * max(one.wait_ns, drive.write_latency_ns), best, now
     reads, writes = one.reads_per_s, one.writes_per_s or 0.0
-    hits, misses = (reads * min(drive.read_latency_ns, one.read_wait_ns), reads * one.read_wait_ns)
+    hits = reads * min(drive.read_latency_ns, one.read_wait_ns)
+    misses = reads * one.read_wait_ns
     through = writes * max(one.write_wait_ns, drive.write_latency_ns)
     back = writes * min(drive.write_latency_ns, one.write_wait_ns)
     return now, hits + through, misses + through, hits + back, misses + writes * one.write_wait_ns

@@ -313,13 +313,15 @@ def _warm_up(comparison: Comparison, aligned: Aligned, tolerances: Tolerances) -
         before, after = (float(each.curve.mean()) for each in (real, simulated))
         yield row_of(_label(name, "mean"), before, after, tolerances.of("mean"))
     if real.level is not None and simulated.level is not None:
-        is_ratio, is_sure = name.measure == HIT_RATIO, real.steady and simulated.steady
-        tolerance = tolerances.of("hit ratio" if is_ratio else "level") if is_sure else None
+        is_ratio = name.measure == HIT_RATIO
+        tolerance = tolerances.of("hit ratio" if is_ratio else "level")
+        tolerance = tolerance if real.steady and simulated.steady else None
         row = row_of(_label(name, "level"), real.level, simulated.level, tolerance)
         yield replace(row, error=simulated.level - real.level) if is_ratio else row
     warm = [each.state == State.STEADY for each in (real, simulated)]
     for share in (50, 90) if any(warm) else ():
-        label, tolerance = _label(name, f"t{share}"), tolerances.of(f"t{share}")
+        label = _label(name, f"t{share}")
+        tolerance = tolerances.of(f"t{share}")
         first, second = (each.reached_ns.get(share) for each in (real, simulated))
         if first is not None and second is not None:
             yield row_of(label, first, second, tolerance, aligned.width_ns)
@@ -452,8 +454,8 @@ def _counters(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
         differences = values[1] - values[0]
         worst = float(differences[np.abs(differences).argmax()])
         error = worst / float(whole) if whole else (None if worst else 0.0)
-        name, (mine, other) = Name("", CACHE, counter), (float(each[-1]) for each in values)
-        yield Row(name, mine, other, error, tolerances.of(counter, COUNTERS))
+        mine, other = (float(each[-1]) for each in values)
+        yield Row(Name("", CACHE, counter), mine, other, error, tolerances.of(counter, COUNTERS))
 
 
 def _times(real: Samples, simulated: Samples) -> Ints:
@@ -553,9 +555,10 @@ def with_intervals(comparison: Comparison) -> None:
     if real.kind or simulated.kind in ("", NO_CACHE):
         return
     number = {"read": 0.0, "write": 0.0} | {  # of the last job of several
-        name.what: value for name, value in simulated.figures.items()
+        name.what: value
+        for name, value in simulated.figures.items()
         if name.measure == REQUESTS and name.what in ("read", "write")
-    }  # fmt: skip
+    }
     has_writes = number["write"] > FEW_WRITES * sum(number.values())
     halves: list[Half] = []
     for at, row in enumerate(comparison.rows):

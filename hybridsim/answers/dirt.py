@@ -69,7 +69,8 @@ def marks(cache: object, cache_bytes: int) -> list[int]:
     Below the first mark a cache accepts writes without cleaning; there it begins to clean, and at
     the last mark it is full.  `cache` is the [cache] table of a scenario.
     """
-    kind, shares = getattr(cache, "kind", "none"), [1.0]
+    kind = getattr(cache, "kind", "none")
+    shares = [1.0]
     if kind == "page":
         names = ("clean_above", "dirty_high")
         shares = [float(parse_percent(getattr(cache, name))) for name in names]

@@ -180,8 +180,9 @@ def means(blocks: Blocks, chance: Mapping[str, float] | None = None) -> dict[str
             continue
         value = blocks.whole_ns if name == "took" else float(sums.sum() / counts.sum())
         seeds = (chance or {}).get(name)
-        result[name] = combined(value, {TRACE: of_trace(sums, counts), MODEL: blocks.model(name),
-                                        SEEDS: seeds})  # fmt: skip
+        result[name] = combined(
+            value, {TRACE: of_trace(sums, counts), MODEL: blocks.model(name), SEEDS: seeds}
+        )
     return {name: known for name, known in result.items() if known is not None}
 
 
@@ -250,8 +251,12 @@ def of_percentile(histograms: Floats, percent: float) -> Ends | None:
     held = int(np.count_nonzero(histograms.sum(axis=1)))
     if held < FEWEST:
         return None
-    return interval(len(histograms), lambda often: percentiles(often @ histograms, percent),
-                    QUANTILE_DRAWS, held)  # fmt: skip
+    return interval(
+        len(histograms),
+        lambda often: percentiles(often @ histograms, percent),
+        QUANTILE_DRAWS,
+        held,
+    )
 
 
 def percentiles(histograms: Floats, percent: float) -> Floats:

@@ -299,12 +299,13 @@ def judge(
     if sampled[0] > 0 and math.isfinite(sampled[1]):
         known = combined(value, {TRACE: sampled})
         sampled = sampled if known is None else (known.low, known.high)
-    later, course, more_ns, (low, high) = None, None, None, sampled
+    later, course, (low, high) = None, None, sampled
     answer = YES if low >= WORTH_IT else NO if high < WORTH_IT else UNSURE
     if goal in ("time", "latency") or (goal == "throughput" and adapts):
         course = both.course(goal, adapts)
         later = forecast(course)
         low, high, answer = later.low, later.high, later.answer
+    more_ns = None
     if answer == UNSURE:
         width = float(np.log(max(high, 1e-9) / max(low, 1e-9))) / 2
         away = abs(float(np.log(max(later.gain if later else value, 1e-9) / WORTH_IT)))

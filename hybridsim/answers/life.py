@@ -105,8 +105,10 @@ def costs(outcome: Outcome, kind: str, page_bytes: int, events: Sequence[Taken])
     """Return the cost of each event, in order."""
     at_ns = [each.at_ns for each in events]
     borders = zip([0, *at_ns], events, [*at_ns[1:], outcome.end_ns])
-    return [_cost(outcome, kind, page_bytes, event, begin, max(end, event.at_ns))
-            for begin, event, end in borders]  # fmt: skip
+    return [
+        _cost(outcome, kind, page_bytes, event, begin, max(end, event.at_ns))
+        for begin, event, end in borders
+    ]
 
 
 def _cost(
@@ -249,7 +251,20 @@ def compared(
     hit, cold_hit = (run.phase(0, first_ns).figures.hit_ratio for run in runs)
     totals = [
         run.counters.between(name, 0, run.end_ns)
-        for name in ("slow_busy_ns", "fast_bytes_written") for run in runs
-    ]  # fmt: skip
-    return Beginning(source, is_kept, listed, chosen, remembers, counters, loaded_ns, *warm_ups,
-                     first_ns, hit, cold_hit, *totals)  # fmt: skip
+        for name in ("slow_busy_ns", "fast_bytes_written")
+        for run in runs
+    ]
+    return Beginning(
+        source,
+        is_kept,
+        listed,
+        chosen,
+        remembers,
+        counters,
+        loaded_ns,
+        *warm_ups,
+        first_ns,
+        hit,
+        cold_hit,
+        *totals,
+    )

@@ -248,19 +248,27 @@ class Collector:
         counts, totals = sums(bins.count), sums(bins.total_ns)
         latency = {
             kind: Distribution(
-                counts[kind], totals[kind], int(bins.max_ns[first:last, kind].max(initial=0)),
+                counts[kind],
+                totals[kind],
+                int(bins.max_ns[first:last, kind].max(initial=0)),
                 bins.latency[first:last, kind].sum(axis=0, dtype=np.int64),
             )
             for kind in Kind
-        }  # fmt: skip
+        }
         reasons = {
             kind: {reason: int(bins.reason[first:last, kind, reason].sum()) for reason in Reason}
             for kind in Kind
         }
         return Figures(
-            first * self.width_ns, last * self.width_ns, latency, sums(bins.bytes),
-            sums(bins.pages), sums(bins.pages_hit), reasons, sums(bins.done),
-        )  # fmt: skip
+            first * self.width_ns,
+            last * self.width_ns,
+            latency,
+            sums(bins.bytes),
+            sums(bins.pages),
+            sums(bins.pages_hit),
+            reasons,
+            sums(bins.done),
+        )
 
     def whole(self) -> Figures:
         """Return the figures of the whole run."""

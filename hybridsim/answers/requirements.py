@@ -111,7 +111,8 @@ class Seen(NamedTuple):
     @classmethod
     def cached(cls, result: Result) -> Seen:
         """Return the figures of the machine with its cache."""
-        warm_up, worn, why = result.warm_up, result.wear, result.warm_up.why
+        warm_up, worn = result.warm_up, result.wear
+        why = warm_up.why
         warm_ns = warm_up.warm_ns if warm_up.steady else None
         if warm_up.needed_ns:
             why += f"; a capture of {span(warm_up.needed_ns)} may show it"
@@ -330,10 +331,12 @@ def of_measure(measure: Measure, value: float | None, both: Both, warm: int) -> 
     }[measure.phase]  # fmt: skip
     if stop <= start:
         return None
-    blocks, ledger = both.blocks(start, stop), both.cached.ledger
+    blocks = both.blocks(start, stop)
+    ledger = both.cached.ledger
     count = both.plain.ledger.count[start:stop]
     writes = float(count[:, WRITE].sum() / max(count.sum(), 1))
-    kind, direction = both.cached.kind, (READ, WRITE)[DIRECTIONS.index(measure.direction)]
+    kind = both.cached.kind
+    direction = (READ, WRITE)[DIRECTIONS.index(measure.direction)]
     if measure.measure == "hit":
         ends = _of_hits(both, blocks, start, stop)
         return of_share(value, ends, of_model(kind, writes, HIT))
@@ -345,14 +348,16 @@ def of_measure(measure: Measure, value: float | None, both: Both, warm: int) -> 
         if not took.sum() > 0 or held < 2:
             return None
         ends = interval(BLOCKS, lambda often: (often @ counts) / (often @ took), held=held)
-        middle, figure = float(counts.sum() / took.sum()), RATE
+        middle = float(counts.sum() / took.sum())
+        figure = RATE
     elif measure.measure == "mean":
         sums, counts = (
             by_block(blocks, column[start:stop, direction])
             for column in (ledger.total_ns, ledger.count)
         )
-        ends, figure = of_trace(sums, counts), OF_DIRECTION[direction]
+        ends = of_trace(sums, counts)
         middle = float(sums.sum() / max(counts.sum(), 1))
+        figure = OF_DIRECTION[direction]
     else:
         percent = float(measure.measure[1:])
         ends = of_percentile(histograms(ledger, start, blocks, [direction]), percent)

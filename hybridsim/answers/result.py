@@ -123,9 +123,11 @@ class Result:
 
         with_cache, alone = (
             DataFrame({name: getattr(series, key) for name, key in COLUMNS.items() if key in kept})
-            for series, kept in ((self.cached.series(), COLUMNS.values()),
-                                 (self.plain.series(), ALONE))
-        )  # fmt: skip
+            for series, kept in (
+                (self.cached.series(), COLUMNS.values()),
+                (self.plain.series(), ALONE),
+            )
+        )
         result = with_cache.merge(alone, on="time_ns", how="outer", suffixes=("", "_alone"))
         return result.astype(float, errors="ignore")
 

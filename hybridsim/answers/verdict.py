@@ -424,9 +424,11 @@ def _by_which_model(fidelity: Fidelity) -> str:
     """Return how close the modelled latencies are to the recorded ones."""
     if not fidelity.is_known or fidelity.is_other_kind:
         return "with models of drives that were not checked against yours"
-    model = {"good": "a model whose latencies differ by only",
-             "fair": "a model whose latencies differ by",
-             "poor": "models of drives that are not like yours: latencies differ by"}  # fmt: skip
+    model = {
+        "good": "a model whose latencies differ by only",
+        "fair": "a model whose latencies differ by",
+        "poor": "models of drives that are not like yours: latencies differ by",
+    }
     apart = of_the_mean(fidelity.demerit)
     return f"with {model[fidelity.likeness]} {apart} from the recorded ones"
 
@@ -649,7 +651,8 @@ def beside(
     listed = "; ".join(each.words(scenario) for each in others)
     sentence = f"Tried beside it: {listed}."
     good = [each for each in others if each.answer == YES]
-    advice, command = list(verdict.advice), search_line(scenario, trace, goal)
+    advice = list(verdict.advice)
+    command = search_line(scenario, trace, goal)
     best = max(good, key=lambda each: each.low or 0.0, default=None)
 
     def replay(other: Other) -> str:

@@ -144,12 +144,16 @@ def brings(document: Document) -> str:
         return "Nothing is known yet: no caches could be compared."
     before, after = pick["judged"]["none"], pick["judged"]["cached"]
     if in_time(document["goal"], pick["load_adapts"]):
-        now, then = (mean(pick, side, "took", span(pick["judged"][side]["took_ns"]))
-                     for side in ("cached", "none"))  # fmt: skip
+        now, then = (
+            mean(pick, side, "took", span(pick["judged"][side]["took_ns"]))
+            for side in ("cached", "none")
+        )
         what = f"The same work takes {now} instead of {then}"
     else:
-        now, then = (mean(pick, side, "all", latency(_mean(pick["judged"][side])))
-                     for side in ("cached", "none"))  # fmt: skip
+        now, then = (
+            mean(pick, side, "all", latency(_mean(pick["judged"][side])))
+            for side in ("cached", "none")
+        )
         what = f"A request takes {now} on average instead of {then}"
     parts = [f"{what}: {_gain_of(document, pick)}"]
     parts += [

@@ -53,7 +53,8 @@ def _reboot(event: Document) -> Iterator[str]:
     if after > event["dirty_bytes"]:
         yield f"The cache came up with {human_size(after)} dirty."
         yield _flushed(event, "They were written back after {} of the load.")
-    hit, again_ns = event["before"]["hit"], event["warm_again_ns"]
+    hit = event["before"]["hit"]
+    again_ns = event["warm_again_ns"]
     if hit is not None and again_ns is None:
         yield f"The hit ratio did not return to the {percent(hit)} before it."
     elif hit is not None:
@@ -65,7 +66,8 @@ def _flushed(event: Document, done: str) -> str:
     """Return how long it took, or what was left and how long that would take."""
     if event["flush_ns"] is not None:
         return done.format(span(event["flush_ns"]))
-    left, forecast = human_size(event["flush_left_bytes"]), event["flush_forecast_ns"]
+    left = human_size(event["flush_left_bytes"])
+    forecast = event["flush_forecast_ns"]
     more = f"another {span(forecast)} at this rate" if forecast else "they have not become fewer"
     return f"{left} were still to be written at the end of that: {more}."
 

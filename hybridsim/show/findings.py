@@ -102,7 +102,8 @@ def _misses(result: Result) -> Rows:
     reasons = phase.figures.read_reasons
     if not reasons or not rows(result):
         return
-    missed, when = percent(phase.share_of_reads(sum(reasons.values()))), rows(result)[-1][0]
+    missed = percent(phase.share_of_reads(sum(reasons.values())))
+    when = rows(result)[-1][0]
     parts = [
         f"{REASONS[reason]} {percent(phase.share_of_reads(number))}"
         for reason, number in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
@@ -161,7 +162,8 @@ def _cost(result: Result) -> Rows:
 
 def _disk_time(result: Result) -> Rows:
     for label, phase in ((LABELS["none"], result.phases["none"]), *rows(result)[-1:]):
-        times, requests = phase.disk_time_ns, phase.figures.requests
+        times = phase.disk_time_ns
+        requests = phase.figures.requests
         if spent := sum(times.values()):
             parts = [
                 f"{LABELS.get(what, what)} {percent(ns / spent)}" for what, ns in times.items()
@@ -184,8 +186,11 @@ def _controller(result: Result) -> Rows:
         human_size(phase.counters[f"controller_{name}_bytes"])
         for name in ("dram_read", "write_back", "destaged")
     )
-    parts = [f"{label}: {read} read from its DRAM", f"{written} written to it",
-             f"{destaged} from there to the disks"]  # fmt: skip
+    parts = [
+        f"{label}: {read} read from its DRAM",
+        f"{written} written to it",
+        f"{destaged} from there to the disks",
+    ]
     if destages:
         share = phase.counters["controller_full_stripes"] / destages
         parts.append(f"{percent(share)} of those writes are full stripes")

@@ -405,8 +405,11 @@ def _what_to_do(result: Result) -> list[str]:
         answer = f"{answer[:-1]}, {verdict.condition}."
     sentences = [f"{answer} {verdict.action}"]
     sentences += [f"{MISSED} required: {each.requirement.text}: {each.words}." for each in missed]
-    sentences += [f"{LIKELY} Perhaps met: {each.requirement.text}: {each.ranged}."
-                  for each in result.required if each.met and not each.is_sure]  # fmt: skip
+    sentences += [
+        f"{LIKELY} Perhaps met: {each.requirement.text}: {each.ranged}."
+        for each in result.required
+        if each.met and not each.is_sure
+    ]
     if result.required and all(each.is_sure for each in result.required):
         number = len(result.required)
         met = result.required[0].requirement.text if number == 1 else f"all {number} requirements"
@@ -493,7 +496,8 @@ def _risks(result: Result) -> Iterator[str]:
 
 
 def _assumed(result: Result) -> Iterator[str]:
-    scenario, half = result.scenario, LONGEST_NAME // 2 - 2
+    scenario = result.scenario
+    half = LONGEST_NAME // 2 - 2
     name = str(result.trace.get("name", "the trace"))
     if len(name) > LONGEST_NAME:
         name = f"{name[:half]}...{name[-half:]}"

@@ -55,13 +55,14 @@ def _section(number: int, run: Held) -> Section:
     ]
     if twin.calibration.checks:
         words.append(f"Bare runs: {summary(twin.calibration)}.")
-    return Section(f"run-{number}", run.record.name, [
+    blocks: list[Block | None] = [
         verdict,
         Row([_of_run(chart, number) for chart in charts]),
         *rest,
         Prose(words),
         Code("The twin as a scenario", twin.scenario, is_folded=True),
-    ])  # fmt: skip
+    ]
+    return Section(f"run-{number}", run.record.name, blocks)
 
 
 def _is_shown(chart: Chart) -> bool:

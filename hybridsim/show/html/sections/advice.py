@@ -14,7 +14,7 @@ from hybridsim.show import advice as words
 from hybridsim.show import fleet_advice as of_fleet
 from hybridsim.show.advice import Document
 from hybridsim.show.charts import Axis, Ranges
-from hybridsim.show.html.blocks import Code, KeyFigure, KeyFigures, Prose, Section, Table
+from hybridsim.show.html.blocks import Block, Code, KeyFigure, KeyFigures, Prose, Section, Table
 from hybridsim.show.page import labelled
 
 WIDE = 10  # times between the ends of all intervals: from here on the axis is logarithmic
@@ -27,16 +27,22 @@ def answer(document: Document) -> Section:
     before = [("costs", words.costs(document))]
     risks = (f"{risk[:1].upper()}{risk[1:]}." for risk in words.risks(document))
     before += [*labelled("risks", risks), ("assumed", words.assumed(document))]
-    longer, build = words.record(document), words.build(document)
-    return Section("answer", "Advice", [
+    longer = words.record(document)
+    build = words.build(document)
+    blocks: list[Block | None] = [
         Prose([words.to_do(document), words.brings(document)], document["answer"]),
         KeyFigures(list(_figures(document))),
         Table("Before you buy", ["", ""], [*before, *labelled("notes", document["notes"])]),
         Code("Check it: replay this machine", words.command(document))
-        if document["answer"] != NO else None,
-        Code("Before you decide: capture for longer", longer) if longer else
-        Code("Build it: print the commands, and run none", build) if build else None,
-    ])  # fmt: skip
+        if document["answer"] != NO
+        else None,
+        Code("Before you decide: capture for longer", longer)
+        if longer
+        else Code("Build it: print the commands, and run none", build)
+        if build
+        else None,
+    ]
+    return Section("answer", "Advice", blocks)
 
 
 def _figures(document: Document) -> Iterator[KeyFigure]:
@@ -74,8 +80,9 @@ def machines(document: Document) -> Section:
         Table("All replayed machines", *words.machines(document), [1]),
         Prose([words.same_requests(document)]),
         Table("Why the others are not recommended", ["machine", "SSD", "why not"], reasons)
-        if reasons else None,
-    ]  # fmt: skip
+        if reasons
+        else None,
+    ]
     lead = "Each machine serves the same requests; the first row is the recommended one."
     return Section("machines", "What else was tried", blocks, lead)
 
@@ -102,11 +109,12 @@ def questions(document: Document) -> Section:
     """Return the guide's questions with their answers, and the table of alternatives."""
     heads, rows = words.alternatives(document)
     basis = [f"Prices: {words.prices(document)}", f"Compared by {words.compared_by(document)}"]
-    return Section("questions", "The application, and other purchases", [
+    blocks: list[Block | None] = [
         Table("The application", ["", ""], words.questions(document)),
         Table("Other purchases", heads, rows, [len(rows) - 1]),
         Prose(basis),
-    ])  # fmt: skip
+    ]
+    return Section("questions", "The application, and other purchases", blocks)
 
 
 def fleet(document: Document) -> Section:
@@ -116,14 +124,17 @@ def fleet(document: Document) -> Section:
     sentences = dict(of_fleet.sentences(document))
     first = [sentences.pop(each) for each in ("ADVICE", "brings") if each in sentences]
     before = [*sentences.items(), *labelled("notes", document["notes"])]
-    more = {"The SSDs of each server": of_fleet.servers(document),
-            "The same kind of cache for all that get one": of_fleet.kinds(document)}  # fmt: skip
-    return Section("answer", "Advice", [
+    more = {
+        "The SSDs of each server": of_fleet.servers(document),
+        "The same kind of cache for all that get one": of_fleet.kinds(document),
+    }
+    blocks: list[Block | None] = [
         Prose(first, tone),
         KeyFigures(list(_of_fleet(document))),
         Table("Before you buy", ["", ""], before),
         *(Table(caption, heads, rows) for caption, (heads, rows) in more.items() if rows),
-    ])  # fmt: skip
+    ]
+    return Section("answer", "Advice", blocks)
 
 
 def _of_fleet(document: Document) -> Iterator[KeyFigure]:

@@ -17,8 +17,12 @@ def most(document: Document) -> Section:
         f"{human_size(setting['sequential_bytes'])}; a hot spot of "
         f"{human_size(setting['hot_bytes'])}; {setting['requests']:,} requests per measurement."
     )
-    blocks = [_most(document), _gains(document) if document["gains"] else None,
-              _doubts(document), Prose(document["notes"], "note")]  # fmt: skip
+    blocks = [
+        _most(document),
+        _gains(document) if document["gains"] else None,
+        _doubts(document),
+        Prose(document["notes"], "note"),
+    ]
     return Section("most", "Maximum rates", blocks, lead)
 
 

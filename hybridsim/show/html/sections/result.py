@@ -45,10 +45,12 @@ def verdict(document: Document) -> Section:
     """Return the answer, its reasons, the key figures and the warnings."""
     found = document["verdict"]
     answer = f"{answered(found['answer'], found['is_certain'])} {found['headline']}"
-    rows = [[each["expr"], each["words"], "met" if each["ok"] else "not met"]
-            for each in document.get("require") or ()]  # fmt: skip
+    rows = [
+        [each["expr"], each["words"], "met" if each["ok"] else "not met"]
+        for each in document.get("require") or ()
+    ]
     texts = warnings_of(document)
-    return Section("verdict", "Verdict", [
+    blocks: list[Block | None] = [
         Prose([answer, *found["reasons"]], found["answer"]),
         KeyFigures(list(_key_figures(document))),
         Table("Requirements", ["", "result", ""], rows) if rows else None,
@@ -56,7 +58,8 @@ def verdict(document: Document) -> Section:
         _figures(document, "write") if document["phases"]["whole"]["write"]["n"] else None,
         _pairs(document),
         Prose(["Warnings about these figures:", *texts], "note") if texts else None,
-    ])  # fmt: skip
+    ]
+    return Section("verdict", "Verdict", blocks)
 
 
 def _key_figures(document: Document) -> Iterator[KeyFigure]:
@@ -136,11 +139,15 @@ def _pairs(document: Document) -> Table:
 def events(document: Document) -> Section:
     """Return what happened during the load."""
     kind = document["inputs"]["scenario"].get("cache_kind", "none")
-    return Section("events", "Events", [
-        block for event in document.get("events") or ()
-        for block in (Prose(list(sentences(event, kind))),
-                      Table(event["how"], HEADS, events_table(event)))
-    ])  # fmt: skip
+    blocks: list[Block | None] = [
+        block
+        for event in document.get("events") or ()
+        for block in (
+            Prose(list(sentences(event, kind))),
+            Table(event["how"], HEADS, events_table(event)),
+        )
+    ]
+    return Section("events", "Events", blocks)
 
 
 def warm_up(document: Document) -> Section | None:
@@ -151,8 +158,12 @@ def warm_up(document: Document) -> Section | None:
         "Point at a chart to read the values of all; drag along the time axis to zoom in, "
         "double-click to zoom out."
     )
-    return Section("warm-up", "Warm-up", [*charts.warm_up(document), Prose([hint], "hint")],
-                   _warm_up_in_words(document["warm_up"]))  # fmt: skip
+    return Section(
+        "warm-up",
+        "Warm-up",
+        [*charts.warm_up(document), Prose([hint], "hint")],
+        _warm_up_in_words(document["warm_up"]),
+    )
 
 
 def _warm_up_in_words(result: Document) -> str:
@@ -193,10 +204,14 @@ def latencies(document: Document) -> Section | None:
 
 def time(document: Document) -> Section:
     """Return the parts of a read's latency, and the activities of disks and SSDs."""
-    return Section("time", "Where the time goes", [
-        charts.ways(document), charts.device_time(document), charts.disk_time(document),
-        charts.disks_over_time(document), charts.ssds_over_time(document),
-    ])  # fmt: skip
+    blocks: list[Block | None] = [
+        charts.ways(document),
+        charts.device_time(document),
+        charts.disk_time(document),
+        charts.disks_over_time(document),
+        charts.ssds_over_time(document),
+    ]
+    return Section("time", "Where the time goes", blocks)
 
 
 def reasons(document: Document) -> Section | None:
@@ -261,12 +276,13 @@ def cost(document: Document) -> Section | None:
     bill = document.get("cost")
     if not bill or bill["ssd_cost"] is None:
         return None
-    return Section("cost", "Cost", [
+    blocks: list[Block | None] = [
         KeyFigures(list(_cost(document, bill))),
         _bill(document, bill),
         Prose(["Assumptions:", *_assumed(bill)], "note"),
         Prose(["To compare other purchases: hybridsim advise TRACE"], "hint"),
-    ])  # fmt: skip
+    ]
+    return Section("cost", "Cost", blocks)
 
 
 def _cost(document: Document, cost: Document) -> Iterator[KeyFigure]:

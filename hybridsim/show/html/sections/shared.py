@@ -13,6 +13,7 @@ from hybridsim.show.charts.answers import miss_ratio
 from hybridsim.show.charts.replay import Document, address_maps
 from hybridsim.show.curve import no_knee
 from hybridsim.show.html.blocks import (
+    Block,
     Code,
     Command,
     CopyJson,
@@ -50,15 +51,19 @@ def trace(document: Document) -> Section | None:
     about, _ = inputs_of(document)
     if not about:
         return None
-    sound = [] if document.get("warnings") is None else [
-        "No faults: no dropped events, all events in order."
-    ]  # fmt: skip
+    sound = (
+        []
+        if document.get("warnings") is None
+        else ["No faults: no dropped events, all events in order."]
+    )
     texts = warnings_of(document)
     lead = f"{about.get('name', '')}, read as {about.get('format', 'requests')}."
-    return Section("trace", "The trace", [
-        KeyFigures(list(_of_trace(about))), Prose(texts or sound, "note" if texts else ""),
+    blocks: list[Block | None] = [
+        KeyFigures(list(_of_trace(about))),
+        Prose(texts or sound, "note" if texts else ""),
         *address_maps(document),
-    ], lead)  # fmt: skip
+    ]
+    return Section("trace", "The trace", blocks, lead)
 
 
 def _of_trace(trace: Document) -> Iterator[KeyFigure]:
@@ -158,7 +163,8 @@ def _machine(scenario: Document) -> Iterator[str]:
 def reproduce(document: Document) -> Section:
     """Return the command, the complete scenario, versions and hashes."""
     trace, scenario = inputs_of(document)
-    command, toml = str(document.get("command") or ""), scenario.get("toml")
+    command = str(document.get("command") or "")
+    toml = scenario.get("toml")
     rows = [["result", str(document["schema"])]]
     rows += [[name, str(value)] for name, value in document.get("tool", {}).items()]
     if toml:

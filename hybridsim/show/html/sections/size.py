@@ -9,7 +9,7 @@ from hybridsim.foundation.wording import NONE, latency, money, percent, ranged, 
 from hybridsim.show.advice import drives
 from hybridsim.show.charts.answers import by_size, mean_ranges
 from hybridsim.show.charts.replay import Document
-from hybridsim.show.html.blocks import KeyFigure, KeyFigures, Prose, Row, Section, Table
+from hybridsim.show.html.blocks import Block, KeyFigure, KeyFigures, Prose, Row, Section, Table
 from hybridsim.show.page import LIKELY, mark
 
 
@@ -18,12 +18,16 @@ def answer(document: Document) -> Section:
     found = document["answer"]
     tone = "yes" if found or document["needs_no_ssd"] else "no"
     has_figures = found and not document["needs_no_ssd"]
-    return Section("answer", "Answer", [
+    blocks: list[Block | None] = [
         Prose(_answer(document), tone),
         KeyFigures(list(_figures(document))) if has_figures else None,
-        _required(document), _tried(document), *mean_ranges(document), Row(by_size(document)),
+        _required(document),
+        _tried(document),
+        *mean_ranges(document),
+        Row(by_size(document)),
         Prose(document["notes"], "note"),
-    ])  # fmt: skip
+    ]
+    return Section("answer", "Answer", blocks)
 
 
 def _answer(document: Document) -> list[str]:

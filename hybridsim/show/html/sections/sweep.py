@@ -50,10 +50,11 @@ def fleet(document: Document) -> Section | None:
         "Each volume is replayed separately; its gain is its mean read latency without the cache "
         "divided by that with it."
     )
-    return Section("fleet", "The fleet", [
+    blocks: list[Block | None] = [
         Table("All volumes; means of all warm reads", heads, cells),
         Chart("gains", "Share of the volumes with at most this gain", x, y, lines),
-    ], lead)  # fmt: skip
+    ]
+    return Section("fleet", "The fleet", blocks, lead)
 
 
 def best(document: Document) -> Section | None:
@@ -182,10 +183,11 @@ def settings(document: Document) -> Section | None:
     seeds = (
         "±: 95% confidence interval over random seeds (Student's t); without ± nothing is random."
     )
-    return Section("settings", "All volumes" if of_fleet else "All settings", [
+    blocks: list[Block | None] = [
         Table(title, _heads(document), rows, is_folded=True),
         Prose([seeds]) if document["inputs"]["seeds"] else None,
-    ])  # fmt: skip
+    ]
+    return Section("settings", "All volumes" if of_fleet else "All settings", blocks)
 
 
 def _keys(document: Document) -> list[str]:
