@@ -514,7 +514,7 @@ class Both:
         None if they have ceased to be, or will not within the HORIZON.
         """
         names = ("dirty_bytes", "cache_available_percent")
-        rows = {name: self._level(name) for name in names if name in set(self.cached.counters)}
+        rows = {name: self._level(name) for name in names if name in self.cached.counters}
         level = filled(self.cached.kind, self.cached.marks, rows)
         if level is None:
             return None, None

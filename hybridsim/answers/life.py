@@ -115,12 +115,12 @@ def _cost(
     outcome: Outcome, kind: str, page_bytes: int, event: Taken, begin_ns: int, end_ns: int
 ) -> EventCost:
     collector = outcome.collector
-    columns = {name: outcome.counters.column(name) for name in outcome.counters}
-    times, levels = columns["time_ns"], dirty(kind, page_bytes, columns)
+    counters = outcome.counters
+    times, levels = counters["time_ns"], dirty(kind, page_bytes, counters)
     dirty_after = event.dirty_after_bytes
     if event.what == "rebuild":
-        end_ns, total = outcome.end_ns, int(columns["slow_rebuild_bytes"][-1])
-        levels, dirty_after = total - columns["slow_rebuilt_bytes"], total
+        end_ns, total = outcome.end_ns, int(counters["slow_rebuild_bytes"][-1])
+        levels, dirty_after = total - counters["slow_rebuilt_bytes"], total
     later = (times > event.at_ns) & (times <= end_ns)
     wanted = 0 if event.what in ("detach", "rebuild") else event.dirty_bytes
     flush_ns: int | None = 0
@@ -245,7 +245,7 @@ def compared(
         for name, number in begun.whole.counters.items()
         if name.startswith(("pages_kept", "preload", "pages_preloaded", "warm_pages"))
     }
-    loaded, times_ns = (begun.counters.column(name) for name in ("pages_preloaded", "time_ns"))
+    loaded, times_ns = (begun.counters[name] for name in ("pages_preloaded", "time_ns"))
     loaded_ns = int(times_ns[np.searchsorted(loaded, loaded[-1])]) if loaded[-1] else None
     runs = (begun, cold)
     hit, cold_hit = (run.phase(0, first_ns).figures.hit_ratio for run in runs)

@@ -319,19 +319,20 @@ def _add(table: Ints, cell: Ints, amount: Ints | int) -> None:
     np.add.at(table.reshape(-1), cell, amount)
 
 
-class Counters:
-    """Counters by name; between two samples each is interpolated linearly."""
+class Counters(Mapping[str, Ints]):
+    """Counters by name: their values by sample, between which each is interpolated linearly."""
 
     def __init__(self, columns: Mapping[str, npt.ArrayLike]) -> None:
         self._columns = {name: np.atleast_1d(np.asarray(one)) for name, one in columns.items()}
         self._times = self._columns.get("time_ns", np.zeros(1, np.int64))
 
     def __iter__(self) -> Iterator[str]:
-        """Return the names of the counters."""
         return iter(self._columns)
 
-    def column(self, name: str) -> Ints:
-        """Return the values of a counter by sample; raise KeyError if there is no such counter."""
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, name: str) -> Ints:
         return self._columns[name]
 
     def at(self, name: str, times_ns: Ints) -> npt.NDArray[np.float64] | None:
@@ -352,5 +353,5 @@ class Counters:
 
     def constant(self, name: str, otherwise: int) -> int:
         """Return a constant such as the number of members; `otherwise` if it is absent."""
-        column = self._columns.get(name)
-        return otherwise if column is None or not len(column) else int(column[-1])
+        column = self.get(name, ())
+        return int(column[-1]) if len(column) else otherwise

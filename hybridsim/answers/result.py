@@ -276,8 +276,8 @@ def dirt_of(result: Result) -> Dirt | None:
     scenario, trace = result.scenario, result.trace
     mean = int(trace["bytes_written"]) // max(int(trace["writes"]), 1)
     counters = result.cached.counters
-    rows = int((counters.column("time_ns") <= result.cached.end_ns).sum())
-    columns = {name: counters.column(name)[: max(rows, 1)] for name in counters}
+    rows = int((counters["time_ns"] <= result.cached.end_ns).sum())
+    columns = {name: column[: max(rows, 1)] for name, column in counters.items()}
     return dirt(result._kind, _page_bytes(scenario), mean, columns)
 
 
@@ -305,10 +305,10 @@ def sides(
 
 def _side(ledger: Ledger, counters: Counters, scenario: Mapping[str, Any]) -> Side:
     """Return the input of the judge for one machine."""
-    columns = {name: counters.column(name) for name in counters}
     kind = str(scenario.get("cache_kind", "none"))
-    columns["dirty_bytes"] = dirty(kind, _page_bytes(scenario), columns)
-    return Side(ledger, Counters(columns), scenario.get("dirty_marks", ()), kind)
+    levels = dirty(kind, _page_bytes(scenario), counters)
+    known = Counters({**counters, "dirty_bytes": levels})
+    return Side(ledger, known, scenario.get("dirty_marks", ()), kind)
 
 
 def _fidelity(recorded: Distribution, plain: Outcome, scenario: Mapping[str, Any]) -> Fidelity:

@@ -28,6 +28,8 @@ from hybridsim.show.page import WIDEST, columns, in_ascii, table
 
 SCHEMA = "hybridsim.comparison/1"
 FIGURES = ("real", "simulated", "error", "tolerance", "slack")  # of a row, in this order
+HEADS = ("", "real", "simulated", "error", "allowed", "")
+MARKS = {True: "✓", False: "✗", None: ""}
 HEIGHT, MARGIN, LABEL = 4, 7, 13
 WHEN = ("t50", "t90")
 TIMES = ("mean", "stddev", "min", "max", "t50", "t90", RUNTIME)
@@ -165,19 +167,20 @@ def _curves(curve: Aligned, ascii_only: bool) -> Iterator[str]:
 
 
 def _table(comparison: Comparison) -> list[str]:
-    rows = []
-    for row in comparison.judged:
-        if row.real == row.simulated == 0:
-            continue  # listed by _left
-        mark = "✓" if row.is_met else "✗"
-        cells = [value_in_words(row.name.measure, each) for each in (row.real, row.simulated)]
-        rows.append([str(row.name), *cells, error_in_words(row), allowed_in_words(row), mark])
-    heads = ["", "real", "simulated", "error", "allowed", ""]
+    # Those that are 0 in both are listed by _left.
+    rows = [cells(row) for row in comparison.judged if not row.real == row.simulated == 0]
     width = max(len(str(row.name)) for row in comparison.judged) + 2
     if columns() == WIDEST:
         form = f"{{:{width}}}{{:>12}}{{:>12}}{{:>10}}{{:>10}} {{}}"
-        return [form.format(*row).rstrip() for row in (heads, *rows)]
-    return table(heads[:-1], [[*row[:-2], f"{row[-2]} {row[-1]}"] for row in rows])
+        return [form.format(*row).rstrip() for row in (HEADS, *rows)]
+    return table(HEADS[:-1], [[*row[:-2], f"{row[-2]} {row[-1]}"] for row in rows])
+
+
+def cells(row: Row) -> list[str]:
+    """Return a row of the table of figures, under HEADS."""
+    values = [value_in_words(row.name.measure, each) for each in (row.real, row.simulated)]
+    allowed = "" if row.tolerance is None else allowed_in_words(row)
+    return [str(row.name), *values, error_in_words(row), allowed, MARKS[row.is_met]]
 
 
 GAINS = {"read": "reads wait", "write": "writes wait", "all": "all wait", "took": "all take"}

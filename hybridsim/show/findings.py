@@ -341,15 +341,15 @@ def _open_cas(result: Result) -> Rows:
 def _bcache(result: Result) -> Rows:
     """Yield the counters of a bcache for the whole run, by their names in sysfs."""
     counters = result.cached.whole.counters
-    names = ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses")
-    yield LABELS["bcache"], joined([
-        *(f"{name} {human_count(counted)} "
-          f"(sysfs shows {human_count(counters.get(f'sysfs_{name}', 0))})"
-          for name in names if (counted := counters.get(name, 0))),
-        f"bypassed {human_size(512 * counters.get('bypassed_sectors', 0))}",
-        f"dirty_data {human_size(counters.get('dirty_data', 0))} at the end",
-        f"{human_count(counters.get('evictions', 0))} buckets evicted",
-    ])  # fmt: skip
+    parts = []
+    for name in ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses"):
+        counted, shown = counters.get(name, 0), counters.get(f"sysfs_{name}", 0)
+        if counted:
+            parts.append(f"{name} {human_count(counted)} (sysfs shows {human_count(shown)})")
+    parts.append(f"bypassed {human_size(512 * counters.get('bypassed_sectors', 0))}")
+    parts.append(f"dirty_data {human_size(counters.get('dirty_data', 0))} at the end")
+    parts.append(f"{human_count(counters.get('evictions', 0))} buckets evicted")
+    yield LABELS["bcache"], joined(parts)
 
 
 KINDS = {  # the unit of allocation, and the report

@@ -467,9 +467,9 @@ def _most_held_bytes(result: Result) -> int | None:
     """Return how much the cache ever held; None if unknown."""
     present = result.cached.counters
     pages = result.scenario.get("cache_pages")
-    if not pages or "pages_present" not in set(present):
+    if not pages or "pages_present" not in present:
         return None
-    most = int(present.column("pages_present").max())
+    most = int(present["pages_present"].max())
     return most * int(result.scenario["cache_bytes"]) // int(pages)
 
 

@@ -347,5 +347,5 @@ def alike(rows: Sequence[Row]) -> list[Row]:
 
 def dirty_at_end(result: Result) -> int:
     """Return the dirty bytes at the end of the run."""
-    levels = result.both.cached.counters.column("dirty_bytes")
+    levels = result.both.cached.counters["dirty_bytes"]
     return int(levels[-1]) if len(levels) else 0

@@ -10,18 +10,16 @@ from hybridsim.show.charts.answers import overlays
 from hybridsim.show.charts.replay import Document
 from hybridsim.show.comparison import (
     GAINS,
-    allowed_in_words,
-    error_in_words,
+    HEADS,
+    cells,
     gains_in_words,
     row_from,
     sure_in_words,
-    value_in_words,
     verdict_on_gains,
 )
 from hybridsim.show.html.blocks import Block, Prose, Row, Section, Table
 
 SIDES = ("real", "simulated")
-MARKS = {True: "✓", False: "✗", None: ""}
 
 
 def agreement(document: Document) -> Section:
@@ -34,19 +32,16 @@ def agreement(document: Document) -> Section:
         sentence = f"Differs. {len(wrong)} of {len(judged)} figures exceed their tolerance."
     sources = [[side, each] for side in SIDES for each in document[side]]
     lone = [[side, ", ".join(names)] for side in SIDES if (names := document[f"only_{side}"])]
-    return Section(
-        "agreement",
-        "Agreement",
-        [
-            Prose([sentence], "no" if wrong else "yes"),
-            _table("Checked figures", judged, wrong),
-            *_sure(document),
-            _table("Other figures, not checked", others, [], True) if others else None,
-            Table("Compared files", ["", ""], sources, is_folded=True),
-            Table("Reported by one run only", ["", ""], lone, is_folded=True) if lone else None,
-            Prose(document["notes"]),
-        ],
-    )
+    blocks: list[Block | None] = [
+        Prose([sentence], "no" if wrong else "yes"),
+        _table("Checked figures", judged, wrong),
+        *_sure(document),
+        _table("Other figures, not checked", others, [], True) if others else None,
+        Table("Compared files", ["", ""], sources, is_folded=True),
+        Table("Reported by one run only", ["", ""], lone, is_folded=True) if lone else None,
+        Prose(document["notes"]),
+    ]
+    return Section("agreement", "Agreement", blocks)
 
 
 def _sure(document: Document) -> Iterator[Block]:
@@ -64,13 +59,7 @@ def _sure(document: Document) -> Iterator[Block]:
 
 
 def _table(caption: str, rows: list[Any], strong: list[int], is_folded: bool = False) -> Table:
-    cells = []
-    for each in map(row_from, rows):
-        values = [value_in_words(each.name.measure, one) for one in (each.real, each.simulated)]
-        allowed = "" if each.tolerance is None else allowed_in_words(each)
-        cells.append([str(each.name), *values, error_in_words(each), allowed, MARKS[each.is_met]])
-    heads = ["", "real", "simulated", "error", "allowed", ""]
-    return Table(caption, heads, cells, strong, is_folded)
+    return Table(caption, HEADS, [cells(row_from(each)) for each in rows], strong, is_folded)
 
 
 def curves(document: Document) -> Section:
