@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -157,13 +157,10 @@ class Row:
         return self.error is not None and abs(self.error) <= max(self.tolerance, self.slack)
 
 
-@dataclass(frozen=True)
-class Aligned:
-    """One curve of both runs on the same bins, which begin at `time_ns`."""
+class Aligned(NamedTuple):
+    """One curve of both runs on the same bins."""
 
     name: Name
-    time_ns: Ints
-    width_ns: int
     real: WarmUp
     simulated: WarmUp
 
@@ -208,7 +205,9 @@ class Comparison:
             [
                 {**each.name._asdict(), "time_ns": int(at), "real": real, "simulated": simulated}
                 for each in self.curves
-                for at, real, simulated in zip(each.time_ns, each.real.curve, each.simulated.curve)
+                for at, real, simulated in zip(
+                    each.real.times_ns, each.real.curve, each.simulated.curve
+                )
             ],
             [*Name._fields, "time_ns", "real", "simulated"],
         )
@@ -271,7 +270,7 @@ def curve_rows(comparison: Comparison, name: Name, tolerances: Tolerances) -> It
     width = int(edges[1])
     start = edges[:-1][present]
     real, simulated = (judge(start, each[present], width, name.measure) for each in values)
-    aligned = Aligned(name, start, width, real, simulated)
+    aligned = Aligned(name, real, simulated)
     comparison.curves.append(aligned)
     is_warming = name.measure in WARMING or _stands_for_iops(comparison, name)
     if is_warming:
@@ -308,7 +307,7 @@ def _apart(real: WarmUp, simulated: WarmUp) -> float | None:
 
 
 def _warm_up(comparison: Comparison, aligned: Aligned, tolerances: Tolerances) -> Iterator[Row]:
-    name, real, simulated = aligned.name, aligned.real, aligned.simulated
+    name, real, simulated = aligned
     if name not in comparison.real.figures or name not in comparison.simulated.figures:
         before, after = (float(each.curve.mean()) for each in (real, simulated))
         yield row_of(_label(name, "mean"), before, after, tolerances.of("mean"))
@@ -324,7 +323,7 @@ def _warm_up(comparison: Comparison, aligned: Aligned, tolerances: Tolerances) -
         tolerance = tolerances.of(f"t{share}")
         first, second = (each.reached_ns.get(share) for each in (real, simulated))
         if first is not None and second is not None:
-            yield row_of(label, first, second, tolerance, aligned.width_ns)
+            yield row_of(label, first, second, tolerance, real.bin_ns)
         else:
             yield Row(label, first, second, None, tolerance)
     if not all(warm):

@@ -129,11 +129,6 @@ class Case:
         """Return the share of the reads of the judged phase that were not hits for this reason."""
         return self.with_cache.share_of_reads(self.with_cache.figures.read_reasons.get(reason, 0))
 
-    @property
-    def writes(self) -> float:
-        """Share of writes among the reads and writes."""
-        return self.cached.whole.writes
-
 
 def judge(case: Case) -> Verdict:
     """Return the verdict of this case."""
@@ -323,7 +318,7 @@ def _reasons(case: Case) -> Iterator[str]:
         yield from _about_reads(case)
     yield from _about_writes(case)
     if has_reads and case.scenario.get("mode", "open") != "open":
-        cached, plain = span(case.cached.last_done_ns), span(case.plain.last_done_ns)
+        cached, plain = (span(each.collector.last_done_ns) for each in (case.cached, case.plain))
         yield f"The whole trace takes {cached} with the cache, {plain} without."
     yield f"Based on {_compared(case)}, {_by_which_model(case.fidelity)}."
 
@@ -448,9 +443,9 @@ def _about_backlog(case: Case) -> Iterator[str]:
 
 
 def _about_writes(case: Case) -> Iterator[str]:
-    if case.writes < MOSTLY:
+    if case.cached.whole.writes < MOSTLY:
         return
-    share = percent(case.writes)
+    share = percent(case.cached.whole.writes)
     if case.cache_mode in ("write-back", "write-only"):
         yield f"{share} of the requests are writes; cached writes reach the disks later."
         return
@@ -484,7 +479,7 @@ def _advice(case: Case, is_perhaps: bool) -> Iterator[Step]:
         yield Step('Cache written data: mode = "write-through" under [cache] in the scenario.')
     if case.scenario.get("cache_kind", "page") != "page":
         return  # these caches have policies of their own
-    if case.writes >= MANY and case.cache_mode != "write-back":
+    if case.cached.whole.writes >= MANY and case.cache_mode != "write-back":
         text = "Try write-back: writes wait only for the SSD, which then holds the only copy."
         yield Step(text, _replay(case, "--cache-mode write-back"))
     if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:

@@ -282,11 +282,6 @@ def same_requests(document: Document) -> str:
     )
 
 
-def kind(document: Document) -> str:
-    """Return the requests that alternatives are compared by: reads, unless there are none."""
-    return "read" if document["inputs"]["trace"]["reads"] else "write"
-
-
 def questions(document: Document) -> list[tuple[str, str]]:
     """Return the guide's five questions, each with its answer."""
     return [
@@ -406,7 +401,8 @@ def _how_much(document: Document) -> str:
 def alternatives(document: Document) -> tuple[list[str], list[list[str]]]:
     """Return the heads and rows of the table of what else could be bought."""
     is_think = document["mode"] == "think"
-    heads = ["compared", "drives", "cost", kind(document), "p99",
+    kind = "read" if document["inputs"]["trace"]["reads"] else "write"
+    heads = ["compared", "drives", "cost", kind, "p99",
              "done in" if is_think else "busy", "IOPS",
              f"per {document['price']['currency']}"]  # fmt: skip
     rows = []

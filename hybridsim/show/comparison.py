@@ -71,8 +71,8 @@ def document(comparison: Comparison) -> dict[str, Any]:
         "curves": [
             {
                 "name": str(each.name),
-                "width_ns": each.width_ns,
-                "time_ns": each.time_ns.tolist(),
+                "width_ns": each.real.bin_ns,
+                "time_ns": each.real.times_ns.tolist(),
                 "real": _warm_up_document(each.real),
                 "simulated": _warm_up_document(each.simulated),
             }
@@ -146,15 +146,16 @@ def _excess(row: Row) -> float:
 
 def _chosen(comparison: Comparison) -> Aligned | None:
     """Return the curve to draw, with at least 5 bins: that of IOPS if there is one."""
-    usable = [each for each in comparison.curves if len(each.time_ns) > 4]
+    usable = [each for each in comparison.curves if len(each.real.times_ns) > 4]
     return min(usable, key=lambda each: "IOPS" not in each.name.measure, default=None)
 
 
 def _curves(curve: Aligned, ascii_only: bool) -> Iterator[str]:
     both = {"real": curve.real.smooth, "simulated": curve.simulated.smooth}
     top = max(float(np.max(each)) for each in both.values()) or 1.0
-    end = float(curve.time_ns[-1] + curve.width_ns)
-    middles = (curve.time_ns + curve.width_ns / 2).astype(np.float64)
+    times_ns, width_ns = curve.real.times_ns, curve.real.bin_ns
+    end = float(times_ns[-1] + width_ns)
+    middles = (times_ns + width_ns / 2).astype(np.float64)
     yield f"{curve.name} over {span(end)}, both on the same scale"
     for label, values in both.items():
         plot = columns() - MARGIN - len("simulated") - 2

@@ -76,6 +76,7 @@ LONGEST_SENTENCE = 4  # lines
 LONGEST_NAME = 40  # characters
 ROOMY = 2  # times what it ever held: a cache for which a smaller one is suggested
 SHORT_LIFE_YEARS = 5.0  # the usual warranty of an SSD
+PLAIN = {LABELS["warm"], LABELS["cached"], LABELS["last_fifth"]}  # rows that are not dim
 LOADS = {
     "open": "Requests arrive at their recorded times.",
     "closed": "A fixed number of requests is outstanding; recorded times are ignored.",
@@ -296,7 +297,7 @@ def _table(result: Result) -> Table:
         if what == "writes":
             grid.add_row(Text(LABELS[what], "bold"))
         for label, *cells in figures:
-            grid.add_row(label, *cells, style=_style(label))
+            grid.add_row(label, *cells, style="" if label in PLAIN else "dim")
     return grid
 
 
@@ -320,10 +321,6 @@ def _figures(result: Result) -> Iterator[tuple[str, list[list[str]]]]:
     if result.cached.whole.figures.writes.count:
         yield "writes", [[label, *_cells(phase, phase.figures.writes, "")]
                          for label, phase in shown]  # fmt: skip
-
-
-def _style(label: str) -> str:
-    return "" if label in (LABELS["warm"], LABELS["cached"], LABELS["last_fifth"]) else "dim"
 
 
 def _cells(phase: Phase, requests: Distribution, hit: str) -> list[str]:
