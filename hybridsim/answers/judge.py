@@ -59,8 +59,7 @@ from hybridsim.answers.forecast import (
     forecast,
 )
 from hybridsim.answers.intervals import TRACE, Blocks, Interval, combined, means, percentiles
-from hybridsim.answers.ledger import JOINED, READ, WRITE, Ledger
-from hybridsim.answers.metrics import Counters
+from hybridsim.answers.metrics import JOINED, READ, WRITE, Counters, Ledger
 from hybridsim.answers.sampling import interval, ratio_interval
 from hybridsim.foundation.arrays import Floats, Ints
 from hybridsim.foundation.documents import in_json

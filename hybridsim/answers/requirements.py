@@ -34,7 +34,7 @@ from hybridsim.answers.intervals import (
     scaled,
 )
 from hybridsim.answers.judge import BLOCKS, Both, by_block, histograms
-from hybridsim.answers.ledger import READ, WRITE
+from hybridsim.answers.metrics import READ, WRITE
 from hybridsim.answers.outcome import DAY, WRITTEN, Outcome, Phase
 from hybridsim.answers.sampling import interval
 from hybridsim.answers.warmup import WarmUp

@@ -16,9 +16,8 @@ from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.intervals import Interval
 from hybridsim.answers.judge import Both, Judgement, Side, gain_later
 from hybridsim.answers.judge import judge as weigh
-from hybridsim.answers.ledger import Ledger
 from hybridsim.answers.life import Beginning, EventCost
-from hybridsim.answers.metrics import READS, Collector, Counters, Kind
+from hybridsim.answers.metrics import READS, Collector, Counters, Kind, Ledger
 from hybridsim.answers.model_error import ModelError, model_error
 from hybridsim.answers.outcome import Outcome, Phase, Series, Wear, wear
 from hybridsim.answers.requirements import (

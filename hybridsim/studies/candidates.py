@@ -19,7 +19,7 @@ from hybridsim.answers.advice.alternatives import (
     human_drive,
 )
 from hybridsim.answers.judge import Judgement, Pair
-from hybridsim.answers.ledger import JOINED
+from hybridsim.answers.metrics import JOINED
 from hybridsim.answers.outcome import Wear, wear
 from hybridsim.answers.result import Result
 from hybridsim.caches import CACHES
