@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from html import escape
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.advice.alternatives import cache_cost
@@ -97,17 +96,13 @@ def explore(
     else:
         paths = [trace] if isinstance(trace, str | os.PathLike) else list(trace)
         selection = (tuple(os.fspath(path) for path in paths), None, None, False)
-    with _bar() if progress else nullcontext(_silent) as report:
+    with _bar() if progress else nullcontext(lambda status: None) as report:
         found = run(
             NamedTrace.here(*selection), site, points=points, seconds=seconds, check=check,
             folder=folder, workers=workers, report=report, caches=caches, policies=policies,
             sizes=sizes, ssds=ssds, members=members, loads=loads,
         )  # fmt: skip
     return Explorer(found)
-
-
-def _silent(status: Status) -> None:
-    """Report nothing."""
 
 
 @contextmanager
@@ -153,7 +148,7 @@ class Explorer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file; raise UsageError if it cannot be written."""
-        write_text(str(Path(path)), self.page())
+        write_text(os.fspath(path), self.page())
 
     def frame(self) -> DataFrame:
         """Return a pandas frame with a row per replay; see Exploration.frame."""
