@@ -498,5 +498,5 @@ class Counters(Mapping[str, Ints]):
 
     def constant(self, name: str, otherwise: int) -> int:
         """Return a constant such as the number of members; `otherwise` if it is absent."""
-        column = self.get(name, ())
-        return int(column[-1]) if len(column) else otherwise
+        column = self.get(name)
+        return otherwise if column is None or not len(column) else int(column[-1])

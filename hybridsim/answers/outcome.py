@@ -130,6 +130,11 @@ class Outcome:
         return self.collector.last_done_ns - self.collector.last_issue_ns
 
     @property
+    def last_done_ns(self) -> int:
+        """Time of the last completion."""
+        return self.collector.last_done_ns
+
+    @property
     def saturated(self) -> bool:
         """Whether the machine did not keep up: over the whole run, or in its last fifth."""
         last_fifth = self.phase(self.end_ns - self.end_ns // 5, self.end_ns)

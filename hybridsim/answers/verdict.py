@@ -318,7 +318,7 @@ def _reasons(case: Case) -> Iterator[str]:
         yield from _about_reads(case)
     yield from _about_writes(case)
     if has_reads and case.scenario.get("mode", "open") != "open":
-        cached, plain = (span(each.collector.last_done_ns) for each in (case.cached, case.plain))
+        cached, plain = span(case.cached.last_done_ns), span(case.plain.last_done_ns)
         yield f"The whole trace takes {cached} with the cache, {plain} without."
     yield f"Based on {_compared(case)}, {_by_which_model(case.fidelity)}."
 

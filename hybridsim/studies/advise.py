@@ -86,7 +86,7 @@ class Compared:
         return cls(
             one.name, one.words, one.cost,
             requests.mean_ns if known else None, requests.percentile(99) if known else None,
-            outcome.collector.last_done_ns, judged.took_ns,
+            outcome.last_done_ns, judged.took_ns,
             None if busy is None or not took else busy / took, most_iops,
         )  # fmt: skip
 
