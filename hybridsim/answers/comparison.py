@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from hybridsim.answers.measurements.measurement import (
 from hybridsim.answers.model_error import FEW_WRITES, LEVEL, Half, based_on, half_of, interval
 from hybridsim.answers.warmup import FEWEST_BINS, State, WarmUp, judge
 from hybridsim.foundation.arrays import Floats, Ints
+from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.errors import MeasurementError, UsageError
 from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.suggest import nearest
@@ -63,6 +64,8 @@ DEFAULTS: Mapping[str, float | None] = MappingProxyType({
     "hit ratio": 0.05, "counters": 0.05,
 })  # fmt: skip
 DISTANCES = {"KS", "demerit", "curve", "hit ratio"}  # absolute, not shares of a real value
+SCHEMA = "hybridsim.comparison/1"
+FIGURES = ("real", "simulated", "error", "tolerance", "slack")  # of a row, in this order
 NOT_JUDGED = "none"
 MOST_BINS = 512
 FEWEST_OF_CURVE = 5  # bins
@@ -156,6 +159,24 @@ class Row:
             return None
         return self.error is not None and abs(self.error) <= max(self.tolerance, self.slack)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            **self.name._asdict(),
+            **{figure: getattr(self, figure) for figure in FIGURES},
+            "pass": self.is_met,
+            "interval": self.ends and list(self.ends),
+            "inside": self.is_inside,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Row:
+        """Return the row of such a document."""
+        name = Name(*(document[part] for part in Name._fields))
+        ends = document.get("interval")
+        figures = {figure: document[figure] for figure in FIGURES}
+        return cls(name, **figures, ends=(ends[0], ends[1]) if ends else None)
+
 
 class Aligned(NamedTuple):
     """One curve of both runs on the same bins."""
@@ -163,6 +184,24 @@ class Aligned(NamedTuple):
     name: Name
     real: WarmUp
     simulated: WarmUp
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        sides = {"real": self.real, "simulated": self.simulated}
+        return {
+            "name": str(self.name),
+            "width_ns": self.real.bin_ns,
+            "time_ns": self.real.times_ns.tolist(),
+            **{
+                side: {
+                    "state": each.state.value,
+                    "level": each.level,
+                    **{f"t{share}_ns": time_ns for share, time_ns in each.reached_ns.items()},
+                    "x": each.curve.tolist(),
+                }
+                for side, each in sides.items()
+            },
+        }
 
 
 @dataclass
@@ -211,6 +250,28 @@ class Comparison:
             ],
             [*Name._fields, "time_ns", "real", "simulated"],
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of the JSON."""
+        return {
+            "schema": SCHEMA,
+            "pass": not self.failed,
+            "real": self.real.sources,
+            "simulated": self.simulated.sources,
+            "rows": in_json(self.rows),
+            "curves": [each.to_dict() for each in self.curves],
+            **{
+                side: [f"{name.job} {name.what} {measure}".strip() for name, measure in alone]
+                for side, alone in (
+                    ("only_real", self.only_real),
+                    ("only_simulated", self.only_simulated),
+                )
+            },
+            "notes": self.notes,
+            "interval_basis": self.basis or None,
+            "paired_requests": self.paired,
+            "gains": in_json(self.gains),
+        }
 
     def __repr__(self) -> str:
         beyond = f"{len(self.failed)} of {len(self.judged)} beyond their tolerance"

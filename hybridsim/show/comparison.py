@@ -1,11 +1,9 @@
-"""The report of `compare`, as text and JSON: how far a simulated run is from a real one."""
+"""The report of `compare` as text: how far a simulated run is from a real one."""
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +18,11 @@ from hybridsim.answers.measurements.measurement import (
     Measurement,
     Name,
 )
-from hybridsim.answers.warmup import WarmUp
 from hybridsim.foundation.units import human_count, human_rate
 from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
 from hybridsim.show.page import WIDEST, columns, in_ascii, table
 
-SCHEMA = "hybridsim.comparison/1"
-FIGURES = ("real", "simulated", "error", "tolerance", "slack")  # of a row, in this order
 HEADS = ("", "real", "simulated", "error", "allowed", "")
 MARKS = {True: "✓", False: "✗", None: ""}
 HEIGHT, MARGIN, LABEL = 4, 7, 13
@@ -49,64 +44,6 @@ def text(comparison: Comparison, ascii_only: bool = False) -> str:
     lines += [*_table(comparison), "", *_sure(comparison), *_left(comparison)]
     whole = "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
     return in_ascii(whole) if ascii_only else whole
-
-
-def document(comparison: Comparison) -> dict[str, Any]:
-    """Return the document of `compare --json` as dictionaries and lists."""
-    return {
-        "schema": SCHEMA,
-        "pass": not comparison.failed,
-        "real": comparison.real.sources,
-        "simulated": comparison.simulated.sources,
-        "rows": [
-            {
-                **row.name._asdict(),
-                **{figure: getattr(row, figure) for figure in FIGURES},
-                "pass": row.is_met,
-                "interval": row.ends and list(row.ends),
-                "inside": row.is_inside,
-            }
-            for row in comparison.rows
-        ],
-        "curves": [
-            {
-                "name": str(each.name),
-                "width_ns": each.real.bin_ns,
-                "time_ns": each.real.times_ns.tolist(),
-                "real": _warm_up_document(each.real),
-                "simulated": _warm_up_document(each.simulated),
-            }
-            for each in comparison.curves
-        ],
-        **{
-            side: [
-                f"{name.job} {name.what} {measure}".strip()
-                for name, measure in getattr(comparison, side)
-            ]
-            for side in ("only_real", "only_simulated")
-        },
-        "notes": comparison.notes,
-        "interval_basis": comparison.basis or None,
-        "paired_requests": comparison.paired,
-        "gains": {name: each.to_dict() for name, each in comparison.gains.items()},
-    }
-
-
-def to_json(comparison: Comparison) -> str:
-    """Return the document as JSON text; unknown values are null."""
-    return json.dumps(document(comparison), indent=2, allow_nan=False) + "\n"
-
-
-def _warm_up_document(warm_up: WarmUp) -> dict[str, Any]:
-    return {
-        "state": warm_up.state.value,
-        "level": warm_up.level,
-        **{f"t{share}_ns": time_ns for share, time_ns in warm_up.reached_ns.items()},
-        "x": warm_up.curve.tolist(),
-    }
-
-
-# The text.
 
 
 def _labelled(label: str, words: str) -> list[str]:
@@ -259,14 +196,6 @@ def _listed(names: list[tuple[Name, str]]) -> str:
         more = f", {len(each) - LISTED_MAX} more" if len(each) > LISTED_MAX else ""
         parts.append(f"{of}: {', '.join(each[:LISTED_MAX])}{more}")
     return "; ".join(parts)
-
-
-def row_from(document: Mapping[str, Any]) -> Row:
-    """Return the Row that a row of the document was written from."""
-    name = Name(*(document[part] for part in Name._fields))
-    ends = document.get("interval")
-    row = Row(name, *(document[figure] for figure in FIGURES))
-    return replace(row, ends=(ends[0], ends[1])) if ends else row
 
 
 def value_in_words(measure: str, value: float | None) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hybridsim.answers.measurements.measurement import HIT_RATIO, IOPS, Samples
-from hybridsim.show import comparison
 from hybridsim.show.charts import Chart, Line, axes
 from hybridsim.show.charts.answers import overlays
 from hybridsim.show.html import page as html_page
@@ -44,7 +43,7 @@ def _overview(runs: Sequence[Held]) -> Section:
 
 def _section(number: int, run: Held) -> Section:
     """Return the section of one run: verdict, curves, figures, and the twin's scenario."""
-    values = comparison.document(run.found)
+    values = run.found.to_dict()
     curves = [each for each in overlays(values) if _is_shown(each)]
     charts = [*curves, *_counters(run)]
     verdict, *rest = agreement(values).blocks

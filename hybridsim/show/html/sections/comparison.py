@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from hybridsim.answers.comparison import Row as Figure
 from hybridsim.show.charts import Axis, Ranges
 from hybridsim.show.charts.answers import overlays
 from hybridsim.show.charts.replay import Document
@@ -13,7 +14,6 @@ from hybridsim.show.comparison import (
     HEADS,
     cells,
     gains_in_words,
-    row_from,
     sure_in_words,
     verdict_on_gains,
 )
@@ -47,7 +47,7 @@ def agreement(document: Document) -> Section:
 def _sure(document: Document) -> Iterator[Block]:
     """Yield the paired gains of two replays, or what the intervals rest on."""
     gains = document["gains"]
-    sure = [row_from(each) for each in document["rows"] if each["interval"]]
+    sure = [Figure.from_dict(each) for each in document["rows"] if each["interval"]]
     if gains:
         rows = [(GAINS[name], each["low"], each["value"], each["high"])
                 for name, each in gains.items()]  # fmt: skip
@@ -59,7 +59,9 @@ def _sure(document: Document) -> Iterator[Block]:
 
 
 def _table(caption: str, rows: list[Any], strong: list[int], is_folded: bool = False) -> Table:
-    return Table(caption, HEADS, [cells(row_from(each)) for each in rows], strong, is_folded)
+    return Table(
+        caption, HEADS, [cells(Figure.from_dict(each)) for each in rows], strong, is_folded
+    )
 
 
 def curves(document: Document) -> Section:
