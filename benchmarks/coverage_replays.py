@@ -58,7 +58,7 @@ from hybridsim.answers.intervals import (  # noqa: E402
     saved,
 )
 from hybridsim.answers.judge import Both, Side  # noqa: E402
-from hybridsim.answers.ledger import JOINED  # noqa: E402
+from hybridsim.answers.metrics import JOINED  # noqa: E402
 from hybridsim.answers.model_error import (  # noqa: E402
     FEW_WRITES,
     FINEST,

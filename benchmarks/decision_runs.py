@@ -24,8 +24,7 @@ from decision_traces import Case, all_cases
 from hybridsim.answers.dirt import dirty, marks
 from hybridsim.answers.forecast import deviation
 from hybridsim.answers.judge import Both, Side, gain_after, gain_later
-from hybridsim.answers.ledger import GROUPS, JOINED, Ledger
-from hybridsim.answers.metrics import Collector, Counters, Later
+from hybridsim.answers.metrics import GROUPS, JOINED, Collector, Counters, Later, Ledger
 from hybridsim.caches.page.preload import COLD_START
 from hybridsim.engine import machine as engine
 from hybridsim.foundation.codes import Op

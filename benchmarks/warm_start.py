@@ -125,8 +125,8 @@ def figures(outcome: Outcome, level: float | None) -> dict[str, Any]:
     """Return the figures of a run; t50% and t90% are relative to `level`, or its own level."""
     counters = outcome.whole.counters
     there = counters.get("pages_kept", 0) + counters.get("pages_preloaded", 0)
-    loaded = np.asarray(outcome.counters.column("pages_preloaded")) if there else np.zeros(1)
-    times = outcome.counters.column("time_ns")
+    loaded = np.asarray(outcome.counters["pages_preloaded"]) if there else np.zeros(1)
+    times = outcome.counters["time_ns"]
     series = outcome.series()
     hit = np.array([np.nan if each is None else each for each in series.hit])
     smooth = centred_median(hit[~np.isnan(hit)])

@@ -10,7 +10,6 @@ from test_size import sizing
 
 from hybridsim.answers.result import plain
 from hybridsim.requests.rows import Requests
-from hybridsim.show.comparison import document as of_comparison
 from hybridsim.studies.compare import compare
 from hybridsim.traces.summary import AddressMap
 
@@ -65,7 +64,7 @@ def compare_document(folder):
         (folder / name).mkdir()
         put(folder / name / "fio.json", job(p99_ms=p99_ms))
         (folder / name / "x_iops.1.log").write_text(warming(60, t90_s))
-    return of_comparison(compare(str(folder / "real"), str(folder / "simulated")))
+    return compare(str(folder / "real"), str(folder / "simulated")).to_dict()
 
 
 def all_documents(folder):

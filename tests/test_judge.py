@@ -7,8 +7,7 @@ import pytest
 
 from hybridsim.answers.forecast import NO, UNSURE, YES, after_change, before_change
 from hybridsim.answers.judge import Side, judge
-from hybridsim.answers.ledger import GROUPS, JOINED, READ, SAMPLES, WRITE, Ledger
-from hybridsim.answers.metrics import Counters
+from hybridsim.answers.metrics import GROUPS, JOINED, READ, SAMPLES, WRITE, Counters, Ledger
 from hybridsim.answers.sampling import interval
 from hybridsim.foundation.codes import Op, Path
 from hybridsim.foundation.errors import UsageError

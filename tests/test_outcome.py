@@ -266,4 +266,4 @@ def test_counters_grow_evenly_between_their_rows():
     assert counters.constant("evictions", 3) == 3
     from_zero = Counters({"time_ns": [0, 100], "fills": [10, 30]})
     assert from_zero.at("fills", np.array([0, 50])).tolist() == [10, 20]
-    assert counters.column("fills").tolist() == [50, 150]
+    assert counters["fills"].tolist() == [50, 150]

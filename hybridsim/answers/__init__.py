@@ -1,6 +1,6 @@
 """From facts to an answer: the figures of a replay, and what they mean.
 
-metrics        sums of facts and counters, in time bins
+metrics        sums of facts and counters, in time bins and by number of request
 outcome        the figures of one machine by phase, whether it kept up with the load, and SSD wear
 warmup         when a cache is warm
 warm_start     what a warm start gained

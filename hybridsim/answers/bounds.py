@@ -114,27 +114,22 @@ def bounds(intervals: Sequence[Interval], drive: SolidState) -> Bounds | None:
 
 def _cases(intervals: Sequence[Interval], drive: SolidState) -> tuple[Case, ...]:
     """Return the cases of write-through and of write-back, over all requests of the intervals."""
-    now = best_through = worst_through = best_back = worst_back = 0.0
-    for one in intervals:
-        waited = one.requests_per_s * one.wait_ns
-        now += waited
-        if one.reads_per_s is None or one.read_wait_ns is None or one.write_wait_ns is None:
-            fastest = min(drive.read_latency_ns, drive.write_latency_ns, one.wait_ns)
-            best_through += one.requests_per_s * fastest  # all of them may be reads
-            worst_through += one.requests_per_s * max(one.wait_ns, drive.write_latency_ns)
-            best_back += one.requests_per_s * fastest
-            worst_back += waited
-            continue
-        reads, writes = one.reads_per_s, one.writes_per_s or 0.0
-        hits = reads * min(drive.read_latency_ns, one.read_wait_ns)
-        misses = reads * one.read_wait_ns
-        through = writes * max(one.write_wait_ns, drive.write_latency_ns)
-        best_through += hits + through
-        worst_through += misses + through
-        best_back += hits + writes * min(drive.write_latency_ns, one.write_wait_ns)
-        worst_back += misses + writes * one.write_wait_ns
     count = sum(one.requests_per_s for one in intervals)
-    return (
-        Case("write-through", now / count, best_through / count, worst_through / count),
-        Case("write-back", now / count, best_back / count, worst_back / count),
-    )
+    now, *ends = (sum(each) / count for each in zip(*(_waits(one, drive) for one in intervals)))
+    return Case("write-through", now, *ends[:2]), Case("write-back", now, *ends[2:])
+
+
+def _waits(one: Interval, drive: SolidState) -> tuple[float, float, float, float, float]:
+    """Return what requests wait a second: now; best and worst of write-through, of write-back."""
+    number = one.requests_per_s
+    now = number * one.wait_ns
+    if one.reads_per_s is None or one.read_wait_ns is None or one.write_wait_ns is None:
+        best = number * min(drive.read_latency_ns, drive.write_latency_ns, one.wait_ns)
+        # All of them may be reads.
+        return now, best, number * max(one.wait_ns, drive.write_latency_ns), best, now
+    reads, writes = one.reads_per_s, one.writes_per_s or 0.0
+    hits = reads * min(drive.read_latency_ns, one.read_wait_ns)
+    misses = reads * one.read_wait_ns
+    through = writes * max(one.write_wait_ns, drive.write_latency_ns)
+    back = writes * min(drive.write_latency_ns, one.write_wait_ns)
+    return now, hits + through, misses + through, hits + back, misses + writes * one.write_wait_ns

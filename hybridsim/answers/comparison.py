@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from hybridsim.answers.measurements.measurement import (
 from hybridsim.answers.model_error import FEW_WRITES, LEVEL, Half, based_on, half_of, interval
 from hybridsim.answers.warmup import FEWEST_BINS, State, WarmUp, judge
 from hybridsim.foundation.arrays import Floats, Ints
+from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.errors import MeasurementError, UsageError
 from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.suggest import nearest
@@ -63,6 +64,8 @@ DEFAULTS: Mapping[str, float | None] = MappingProxyType({
     "hit ratio": 0.05, "counters": 0.05,
 })  # fmt: skip
 DISTANCES = {"KS", "demerit", "curve", "hit ratio"}  # absolute, not shares of a real value
+SCHEMA = "hybridsim.comparison/1"
+FIGURES = ("real", "simulated", "error", "tolerance", "slack")  # of a row, in this order
 NOT_JUDGED = "none"
 MOST_BINS = 512
 FEWEST_OF_CURVE = 5  # bins
@@ -87,14 +90,14 @@ class Tolerances:
 
     def of(self, measure: str, kind: str = "") -> float | None:
         """Return the tolerance of a measure: by its name, by its last word, or by its kind."""
-        for name in (measure, measure.rpartition(" ")[2], kind):
+        names = (measure, measure.rpartition(" ")[2], kind)
+        for name in names:
             if name in self.specified:
                 return self.specified[name]
-        for name in (measure, measure.rpartition(" ")[2], kind):
-            if name in DEFAULTS:
-                is_share = DEFAULTS[name] is not None and name not in DISTANCES
-                return self.all_shares if is_share and self.all_shares else DEFAULTS[name]
-        return None
+        name = next((name for name in names if name in DEFAULTS), "")
+        default = DEFAULTS.get(name)
+        is_share = default is not None and name not in DISTANCES
+        return self.all_shares if is_share and self.all_shares else default
 
 
 def parse(texts: Sequence[str]) -> Tolerances:
@@ -156,16 +159,49 @@ class Row:
             return None
         return self.error is not None and abs(self.error) <= max(self.tolerance, self.slack)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            **self.name._asdict(),
+            **{figure: getattr(self, figure) for figure in FIGURES},
+            "pass": self.is_met,
+            "interval": self.ends and list(self.ends),
+            "inside": self.is_inside,
+        }
 
-@dataclass(frozen=True)
-class Aligned:
-    """One curve of both runs on the same bins, which begin at `time_ns`."""
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Row:
+        """Return the row of such a document."""
+        name = Name(*(document[part] for part in Name._fields))
+        ends = document.get("interval")
+        figures = {figure: document[figure] for figure in FIGURES}
+        return cls(name, **figures, ends=(ends[0], ends[1]) if ends else None)
+
+
+class Aligned(NamedTuple):
+    """One curve of both runs on the same bins."""
 
     name: Name
-    time_ns: Ints
-    width_ns: int
     real: WarmUp
     simulated: WarmUp
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        sides = {"real": self.real, "simulated": self.simulated}
+        return {
+            "name": str(self.name),
+            "width_ns": self.real.bin_ns,
+            "time_ns": self.real.times_ns.tolist(),
+            **{
+                side: {
+                    "state": each.state.value,
+                    "level": each.level,
+                    **{f"t{share}_ns": time_ns for share, time_ns in each.reached_ns.items()},
+                    "x": each.curve.tolist(),
+                }
+                for side, each in sides.items()
+            },
+        }
 
 
 @dataclass
@@ -208,14 +244,43 @@ class Comparison:
             [
                 {**each.name._asdict(), "time_ns": int(at), "real": real, "simulated": simulated}
                 for each in self.curves
-                for at, real, simulated in zip(each.time_ns, each.real.curve, each.simulated.curve)
+                for at, real, simulated in zip(
+                    each.real.times_ns, each.real.curve, each.simulated.curve
+                )
             ],
             [*Name._fields, "time_ns", "real", "simulated"],
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of the JSON."""
+        return {
+            "schema": SCHEMA,
+            "pass": not self.failed,
+            "real": self.real.sources,
+            "simulated": self.simulated.sources,
+            "rows": in_json(self.rows),
+            "curves": [each.to_dict() for each in self.curves],
+            **{
+                side: [f"{name.job} {name.what} {measure}".strip() for name, measure in alone]
+                for side, alone in (
+                    ("only_real", self.only_real),
+                    ("only_simulated", self.only_simulated),
+                )
+            },
+            "notes": self.notes,
+            "interval_basis": self.basis or None,
+            "paired_requests": self.paired,
+            "gains": in_json(self.gains),
+        }
+
     def __repr__(self) -> str:
         beyond = f"{len(self.failed)} of {len(self.judged)} beyond their tolerance"
         return f"<Comparison of {len(self.rows)} figures: {beyond}>"
+
+    @property
+    def common(self) -> list[Name]:
+        """The names of the curves that both runs have, in the order of the real one."""
+        return [name for name in self.real.curves if name in self.simulated.curves]
 
     @property
     def judged(self) -> list[Row]:
@@ -266,15 +331,15 @@ def curve_rows(comparison: Comparison, name: Name, tolerances: Tolerances) -> It
     width = int(edges[1])
     start = edges[:-1][present]
     real, simulated = (judge(start, each[present], width, name.measure) for each in values)
-    aligned = Aligned(name, start, width, real, simulated)
+    aligned = Aligned(name, real, simulated)
     comparison.curves.append(aligned)
     is_warming = name.measure in WARMING or _stands_for_iops(comparison, name)
     if is_warming:
         yield from _warm_up(comparison, aligned, tolerances)
     apart = _apart(real, simulated)
     if apart is not None:
-        label = name._replace(measure=f"{name.measure} curve")
-        yield Row(label, None, None, apart, tolerances.of("curve") if is_warming else None)
+        tolerance = tolerances.of("curve") if is_warming else None
+        yield Row(_label(name, "curve"), None, None, apart, tolerance)
     elif is_warming:
         comparison.notes.append(
             f"{name} over time: not comparable over the {len(start)} common bins"
@@ -303,32 +368,33 @@ def _apart(real: WarmUp, simulated: WarmUp) -> float | None:
 
 
 def _warm_up(comparison: Comparison, aligned: Aligned, tolerances: Tolerances) -> Iterator[Row]:
-    name, real, simulated = aligned.name, aligned.real, aligned.simulated
+    name, real, simulated = aligned
     if name not in comparison.real.figures or name not in comparison.simulated.figures:
-        means = [float(each.curve.mean()) for each in (real, simulated)]
-        label = name._replace(measure=f"{name.measure} mean")
-        yield row_of(label, means[0], means[1], tolerances.of("mean"))
+        before, after = (float(each.curve.mean()) for each in (real, simulated))
+        yield row_of(_label(name, "mean"), before, after, tolerances.of("mean"))
     if real.level is not None and simulated.level is not None:
-        label = name._replace(measure=f"{name.measure} level")
-        tolerance = tolerances.of("hit ratio" if name.measure == HIT_RATIO else "level")
+        is_ratio = name.measure == HIT_RATIO
+        tolerance = tolerances.of("hit ratio" if is_ratio else "level")
         tolerance = tolerance if real.steady and simulated.steady else None
-        if name.measure == HIT_RATIO:
-            yield Row(label, real.level, simulated.level, simulated.level - real.level, tolerance)
-        else:
-            yield row_of(label, real.level, simulated.level, tolerance)
-    for share in (50, 90):
-        label = name._replace(measure=f"{name.measure} t{share}")
+        row = row_of(_label(name, "level"), real.level, simulated.level, tolerance)
+        yield replace(row, error=simulated.level - real.level) if is_ratio else row
+    warm = [each.state == State.STEADY for each in (real, simulated)]
+    for share in (50, 90) if any(warm) else ():
+        label = _label(name, f"t{share}")
         tolerance = tolerances.of(f"t{share}")
-        if real.state == simulated.state == State.STEADY:
-            times = [each.reached_ns[share] for each in (real, simulated)]
-            yield row_of(label, times[0], times[1], tolerance, aligned.width_ns)
-        elif (real.state == State.STEADY) != (simulated.state == State.STEADY):
-            known = [each.reached_ns.get(share) for each in (real, simulated)]
-            yield Row(label, known[0], known[1], None, tolerance)
-    if not real.state == simulated.state == State.STEADY:
+        first, second = (each.reached_ns.get(share) for each in (real, simulated))
+        if first is not None and second is not None:
+            yield row_of(label, first, second, tolerance, real.bin_ns)
+        else:
+            yield Row(label, first, second, None, tolerance)
+    if not all(warm):
         comparison.notes.append(
             f"{name} over time: {_state('real', real)}; {_state('simulated', simulated)}"
         )
+
+
+def _label(name: Name, word: str) -> Name:
+    return name._replace(measure=f"{name.measure} {word}")
 
 
 def _state(run: str, warm_up: WarmUp) -> str:
@@ -349,7 +415,7 @@ def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -
     _until_the_same_time(result)
     result.rows += _figures(result, tolerances)
     result.rows += _distributions(result, tolerances)
-    for name in in_both(real.curves, simulated.curves):
+    for name in result.common:
         result.rows += curve_rows(result, name, tolerances)
     result.rows += _counters(result, tolerances)
     result.rows += _hit_ratios(result, tolerances)
@@ -417,12 +483,6 @@ def with_completions(mine: dict[Name, T], others: dict[Name, T]) -> dict[Name, T
     return result
 
 
-def in_both(real: dict[Name, Curve], simulated: dict[Name, Curve]) -> list[Name]:
-    """Return the names of the common curves, in the order of the real run."""
-    order = {name: at for at, name in enumerate(real)}
-    return sorted(real.keys() & simulated.keys(), key=lambda name: order[name])
-
-
 # Figures.
 
 
@@ -440,8 +500,7 @@ def _distributions(comparison: Comparison, tolerances: Tolerances) -> Iterator[R
             continue
         for word, measure in (("KS", distance), ("demerit", demerit)):
             error = measure(real, simulated)
-            row_name = name._replace(measure=f"{name.measure} {word}")
-            yield Row(row_name, None, None, error, tolerances.of(word))
+            yield Row(_label(name, word), None, None, error, tolerances.of(word))
 
 
 def _counters(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
@@ -455,9 +514,8 @@ def _counters(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
         differences = values[1] - values[0]
         worst = float(differences[np.abs(differences).argmax()])
         error = worst / float(whole) if whole else (None if worst else 0.0)
-        name = Name("", CACHE, counter)
-        last = float(values[0][-1]), float(values[1][-1])
-        yield Row(name, *last, error, tolerances.of(counter, COUNTERS))
+        mine, other = (float(each[-1]) for each in values)
+        yield Row(Name("", CACHE, counter), mine, other, error, tolerances.of(counter, COUNTERS))
 
 
 def _times(real: Samples, simulated: Samples) -> Ints:
@@ -517,9 +575,8 @@ def _interval_ratio(hits: Floats, misses: Floats) -> Floats:
 
 
 def _note_lengths(comparison: Comparison) -> None:
-    common = in_both(comparison.real.curves, comparison.simulated.curves)
     ends = [
-        max((run.curves[name].until_ns for name in common), default=0)
+        max((run.curves[name].until_ns for name in comparison.common), default=0)
         for run in (comparison.real, comparison.simulated)
     ]
     if max(ends) > LONGER * min(ends):
@@ -557,10 +614,11 @@ def with_intervals(comparison: Comparison) -> None:
         return
     if real.kind or simulated.kind in ("", NO_CACHE):
         return
-    number = {"read": 0.0, "write": 0.0}  # of the last job of several
-    for name, value in simulated.figures.items():
-        if name.measure == REQUESTS and name.what in number:
-            number[name.what] = value
+    number = {"read": 0.0, "write": 0.0} | {  # of the last job of several
+        name.what: value
+        for name, value in simulated.figures.items()
+        if name.measure == REQUESTS and name.what in ("read", "write")
+    }
     has_writes = number["write"] > FEW_WRITES * sum(number.values())
     halves: list[Half] = []
     for at, row in enumerate(comparison.rows):

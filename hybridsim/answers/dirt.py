@@ -17,6 +17,7 @@ BCACHE_CUTOFF = 0.4  # share of the cache: above it bcache defers only writes th
 REGULATED = ("page", "dm-cache")  # kinds that write dirty data back before they need its room
 PIECE = 4096
 OPEN_CAS_COUNTS = 4096  # bytes: the unit of its statistics, whatever the size of its lines
+LEVEL, WRITTEN_BACK = 0, 1  # places in a row of COUNTERS
 # By kind of cache the counters of what is dirty and of what was written back, each with its unit in
 # bytes (0: pages).
 COUNTERS = {
@@ -30,19 +31,15 @@ COUNTERS = {
 NONE = ("", 0), ("", 0)
 
 
-def dirty(kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike]) -> Ints:
+def dirty(
+    kind: str, page_bytes: int, counters: Mapping[str, npt.ArrayLike], which: int = LEVEL
+) -> Ints:
     """Return the dirty bytes at each sample of the counters, from the counters of that kind.
 
-    A page, a block or a line of `page_bytes` counts as a whole if any of it is dirty.
+    A page, a block or a line of `page_bytes` counts as a whole if any of it is dirty.  `which` is
+    LEVEL, or WRITTEN_BACK for the bytes that were written back until then.
     """
-    level, _ = COUNTERS.get(kind, NONE)
-    return _bytes(level, page_bytes, counters)
-
-
-def _bytes(
-    counted: tuple[str, int], page_bytes: int, counters: Mapping[str, npt.ArrayLike]
-) -> Ints:
-    name, unit = counted
+    name, unit = COUNTERS.get(kind, NONE)[which]
     rows = len(np.atleast_1d(np.asarray(counters.get("time_ns", [0]))))
     return np.asarray(counters.get(name, np.zeros(rows)), np.int64) * (unit or page_bytes)
 
@@ -56,14 +53,12 @@ def filled(kind: str, marks: Sequence[int], counters: Mapping[str, npt.ArrayLike
     BCACHE_CUTOFF: a bucket holds clean and dirty data alike, and beyond that writes bypass it.
     """
     level = np.asarray(counters.get("dirty_bytes", [0]), np.float64)
+    available = counters.get("cache_available_percent")
     if not level.any() or kind in REGULATED:
         return None
-    if kind == "bcache":
-        available = counters.get("cache_available_percent")
-        if available is None:
-            return None
+    if kind == "bcache" and available is not None:
         return np.asarray((100 - np.asarray(available, np.float64)) / (100 * BCACHE_CUTOFF))
-    if not marks or marks[0] <= 0:
+    if kind == "bcache" or not marks or marks[0] <= 0:
         return None
     return np.asarray(level / marks[0])
 
@@ -77,9 +72,8 @@ def marks(cache: object, cache_bytes: int) -> list[int]:
     kind = getattr(cache, "kind", "none")
     shares = [1.0]
     if kind == "page":
-        shares = [
-            float(parse_percent(getattr(cache, name))) for name in ("clean_above", "dirty_high")
-        ]
+        names = ("clean_above", "dirty_high")
+        shares = [float(parse_percent(getattr(cache, name))) for name in names]
     elif kind == "bcache":
         shares = [getattr(cache, "writeback_percent", 0) / 100, BCACHE_CUTOFF]
     elif kind == "dm-writecache":
@@ -129,7 +123,7 @@ def dirt(
     p50, p99 = (
         int(held[order][np.searchsorted(passed, share * passed[-1])]) for share in (0.5, 0.99)
     )
-    back = int(np.atleast_1d(_bytes(COUNTERS[kind][1], page_bytes, counters))[-1])
+    back = int(np.atleast_1d(dirty(kind, page_bytes, counters, WRITTEN_BACK))[-1])
     is_clean = np.maximum.accumulate(np.where(levels == 0, times, times[0]))
     oldest_ns = int((times - is_clean).max())
     # Little's law, which holds once most of what was dirty has left.

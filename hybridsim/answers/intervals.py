@@ -179,15 +179,11 @@ def means(blocks: Blocks, chance: Mapping[str, float] | None = None) -> dict[str
         if not sums.sum() > 0:
             continue
         value = blocks.whole_ns if name == "took" else float(sums.sum() / counts.sum())
-        parts = {
-            TRACE: of_trace(sums, counts),
-            MODEL: blocks.model(name),
-            SEEDS: (chance or {}).get(name),
-        }
-        known = combined(value, parts)
-        if known is not None:
-            result[name] = known
-    return result
+        seeds = (chance or {}).get(name)
+        result[name] = combined(
+            value, {TRACE: of_trace(sums, counts), MODEL: blocks.model(name), SEEDS: seeds}
+        )
+    return {name: known for name, known in result.items() if known is not None}
 
 
 def of_seeds(values: Sequence[float]) -> float | None:
@@ -247,8 +243,7 @@ def saved(before: Blocks, after: Blocks, name: str) -> Interval | None:
     # As of a gain, the precision of what is printed is the least.
     least = FINEST * abs(value)
     low, high = (max(math.hypot(each, *errors), least) for each in (value - below, above - value))
-    sources = (TRACE, MODEL) if errors else (TRACE,)
-    return Interval(value, value - low, value + high, sources)
+    return Interval(value, value - low, value + high, (TRACE, MODEL) if errors else (TRACE,))
 
 
 def of_percentile(histograms: Floats, percent: float) -> Ends | None:
@@ -256,7 +251,6 @@ def of_percentile(histograms: Floats, percent: float) -> Ends | None:
     held = int(np.count_nonzero(histograms.sum(axis=1)))
     if held < FEWEST:
         return None
-
     return interval(
         len(histograms),
         lambda often: percentiles(often @ histograms, percent),

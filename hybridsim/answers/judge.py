@@ -59,8 +59,7 @@ from hybridsim.answers.forecast import (
     forecast,
 )
 from hybridsim.answers.intervals import TRACE, Blocks, Interval, combined, means, percentiles
-from hybridsim.answers.ledger import JOINED, READ, WRITE, Ledger
-from hybridsim.answers.metrics import Counters
+from hybridsim.answers.metrics import JOINED, READ, WRITE, Counters, Ledger
 from hybridsim.answers.sampling import interval, ratio_interval
 from hybridsim.foundation.arrays import Floats, Ints
 from hybridsim.foundation.documents import in_json
@@ -84,6 +83,11 @@ NOTABLE = 0.02  # of the latencies: less saved says nothing of the time
 UNKNOWN_SHARE = 0.5  # of a saved latency that shortens the work, where that is not measured
 PERCENTS = (50, 99, 99.9)
 LONGEST = 20  # times the capture, that is asked for at most
+KEYS = (  # of a judgement in JSON
+    "goal", "adapts", "gain", "low", "high", "sampled", "forecast", "course", "charged",
+    "dirty_grown", "by_chance", "measured", "changes_ns", "more_ns", "pairs", "means", "blocks",
+)  # fmt: skip
+OTHERWISE = {"adapts": "load_adapts", "charged": "charged_gain", "measured": "measured_gain"}
 
 
 def in_time(goal: str, adapts: bool) -> bool:
@@ -205,12 +209,9 @@ class Judgement:
     @property
     def measured(self) -> float | None:
         """The gain as measured, with what chance gave; None where that is within NOT_CHANCE."""
-        if self.goal not in ("time", "latency") or not self.gain:
-            return None
-        if in_time(self.goal, self.adapts):
-            return None
-        value = self.judged.gain("latency")
-        if value is None or 1 / NOT_CHANCE <= value / self.gain <= NOT_CHANCE:
+        of_latencies = self.goal in ("time", "latency") and not in_time(self.goal, self.adapts)
+        value = self.judged.gain("latency") if of_latencies and self.gain else None
+        if value is None or 1 / NOT_CHANCE <= value / (self.gain or 1.0) <= NOT_CHANCE:
             return None
         return value
 
@@ -233,26 +234,7 @@ class Judgement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        document = {
-            "goal": self.goal,
-            "load_adapts": self.adapts,
-            "gain": self.gain,
-            "low": self.low,
-            "high": self.high,
-            "sampled": self.sampled,
-            "forecast": self.forecast,
-            "course": self.course,
-            "charged_gain": self.charged,
-            "dirty_grown": self.dirty_grown,
-            "by_chance": self.by_chance,
-            "measured_gain": self.measured,
-            "changes_ns": self.changes_ns,
-            "more_ns": self.more_ns,
-            "pairs": self.pairs,
-            "means": self.means,
-            "blocks": self.blocks,
-        }
-        return {name: in_json(each) for name, each in document.items()}
+        return {OTHERWISE.get(name, name): in_json(getattr(self, name)) for name in KEYS}
 
 
 def gain_later(plain: Side, cached: Side, captured: int, goal: str, adapts: bool) -> float | None:
@@ -356,6 +338,7 @@ class Both:
             np.concatenate([[0], side.ledger.progress_ns()[: self.groups]])
             for side in (plain, cached)
         ]
+        self._sides = list(zip((plain, cached), self.progress_ns))
 
     @property
     def half(self) -> int:
@@ -381,10 +364,6 @@ class Both:
         sides = [self._stretch(side, done, start, stop) for side, done in self._sides]
         end = min(stop * self.each, self.requests)
         return Pair(min(start * self.each, end), end, *sides)
-
-    @property
-    def _sides(self) -> list[tuple[Side, Ints]]:
-        return list(zip((self.plain, self.cached), self.progress_ns))
 
     def _stretch(self, side: Side, done_ns: Ints, start: int, stop: int) -> Stretch:
         begin, end = int(done_ns[start]), int(done_ns[stop])
@@ -534,7 +513,7 @@ class Both:
         None if they have ceased to be, or will not within the HORIZON.
         """
         names = ("dirty_bytes", "cache_available_percent")
-        rows = {name: self._level(name) for name in names if name in set(self.cached.counters)}
+        rows = {name: self._level(name) for name in names if name in self.cached.counters}
         level = filled(self.cached.kind, self.cached.marks, rows)
         if level is None:
             return None, None

@@ -103,24 +103,24 @@ class Taken(_Event):
 
 def costs(outcome: Outcome, kind: str, page_bytes: int, events: Sequence[Taken]) -> list[EventCost]:
     """Return the cost of each event, in order."""
-    result = []
-    for number, event in enumerate(events):
-        begin = events[number - 1].at_ns if number else 0
-        end = events[number + 1].at_ns if number + 1 < len(events) else outcome.end_ns
-        result.append(_cost(outcome, kind, page_bytes, event, begin, max(end, event.at_ns)))
-    return result
+    at_ns = [each.at_ns for each in events]
+    borders = zip([0, *at_ns], events, [*at_ns[1:], outcome.end_ns])
+    return [
+        _cost(outcome, kind, page_bytes, event, begin, max(end, event.at_ns))
+        for begin, event, end in borders
+    ]
 
 
 def _cost(
     outcome: Outcome, kind: str, page_bytes: int, event: Taken, begin_ns: int, end_ns: int
 ) -> EventCost:
     collector = outcome.collector
-    columns = {name: outcome.counters.column(name) for name in outcome.counters}
-    times, levels = columns["time_ns"], dirty(kind, page_bytes, columns)
+    counters = outcome.counters
+    times, levels = counters["time_ns"], dirty(kind, page_bytes, counters)
     dirty_after = event.dirty_after_bytes
     if event.what == "rebuild":
-        end_ns, total = outcome.end_ns, int(columns["slow_rebuild_bytes"][-1])
-        levels, dirty_after = total - columns["slow_rebuilt_bytes"], total
+        end_ns, total = outcome.end_ns, int(counters["slow_rebuild_bytes"][-1])
+        levels, dirty_after = total - counters["slow_rebuilt_bytes"], total
     later = (times > event.at_ns) & (times <= end_ns)
     wanted = 0 if event.what in ("detach", "rebuild") else event.dirty_bytes
     flush_ns: int | None = 0
@@ -220,16 +220,12 @@ class Beginning:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
-        reached = {
-            "reached_ns": _reached(self.warm_up),
-            "cold_reached_ns": _reached(self.cold_warm_up),
-        }
         fields = {name: value for name, value in vars(self).items() if not name.endswith("warm_up")}
-        return fields | reached
-
-
-def _reached(warm_up: WarmUp) -> dict[str, int | None]:
-    return {str(share): warm_up.reached_ns.get(share) for share in SHARES}
+        reached, cold = (
+            {str(share): each.reached_ns.get(share) for share in SHARES}
+            for each in (self.warm_up, self.cold_warm_up)
+        )
+        return fields | {"reached_ns": reached, "cold_reached_ns": cold}
 
 
 def compared(
@@ -249,10 +245,15 @@ def compared(
         for name, number in begun.whole.counters.items()
         if name.startswith(("pages_kept", "preload", "pages_preloaded", "warm_pages"))
     }
-    warm_up, cold_warm_up = warm_ups
-    loaded, times_ns = (begun.counters.column(name) for name in ("pages_preloaded", "time_ns"))
-    last = int(np.searchsorted(loaded, loaded[-1]))
-    loaded_ns = int(times_ns[last]) if loaded[-1] else None
+    loaded, times_ns = (begun.counters[name] for name in ("pages_preloaded", "time_ns"))
+    loaded_ns = int(times_ns[np.searchsorted(loaded, loaded[-1])]) if loaded[-1] else None
+    runs = (begun, cold)
+    hit, cold_hit = (run.phase(0, first_ns).figures.hit_ratio for run in runs)
+    totals = [
+        run.counters.between(name, 0, run.end_ns)
+        for name in ("slow_busy_ns", "fast_bytes_written")
+        for run in runs
+    ]
     return Beginning(
         source,
         is_kept,
@@ -261,17 +262,9 @@ def compared(
         remembers,
         counters,
         loaded_ns,
-        warm_up,
-        cold_warm_up,
+        *warm_ups,
         first_ns,
-        begun.phase(0, first_ns).figures.hit_ratio,
-        cold.phase(0, first_ns).figures.hit_ratio,
-        _total(begun, "slow_busy_ns"),
-        _total(cold, "slow_busy_ns"),
-        _total(begun, "fast_bytes_written"),
-        _total(cold, "fast_bytes_written"),
+        hit,
+        cold_hit,
+        *totals,
     )
-
-
-def _total(outcome: Outcome, name: str) -> int | None:
-    return outcome.counters.between(name, 0, outcome.end_ns)

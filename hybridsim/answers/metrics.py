@@ -8,6 +8,13 @@ The time of issue, not of completion, decides the bin: then a phase holds the sa
 trace on every machine it is replayed on, and latencies compare like with like.  Only throughput
 counts completions.
 
+A Ledger sorts by number, as the time of a request differs between machines where the load adapts
+to them: it adds up groups of equally many neighbours, in the order in which they were recorded.  A
+group holds the same requests on every machine, so the sums of two ledgers are pairs.  There are at
+most 2,048 groups; when a run outgrows them, neighbours are joined as bins are.  A ledger also keeps
+the latency of each request, or of each n-th one of a long run, and whether it is a read that the
+disks served or a write, so that the same requests can be followed from one machine to the other.
+
 Counters that the engine samples are interpolated between their samples.
 """
 
@@ -17,12 +24,11 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.answers.ledger import Ledger
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op, Path, Reason
 from hybridsim.foundation.histogram import BINS, VALUES, Distribution, bin_of
@@ -34,6 +40,20 @@ if TYPE_CHECKING:
 
 MAX_BINS = 512
 BASE_NS = 10**9 // 64  # one second is a power of two times this
+GROUPS = 2048
+SAMPLES = 1 << 16
+JOINED = 16  # groups that share a histogram
+READ, WRITE = 0, 1  # columns: the directions
+NEVER = np.iinfo(np.int64).max
+_JOINED: tuple[tuple[tuple[str, ...], np.ufunc, int], ...] = (
+    (("count", "total_ns", "bytes", "latency", "done_us", "there"), np.add, 0),
+    (("max_ns", "done_ns"), np.maximum, 0),
+    (("arrival_ns", "issue_ns"), np.minimum, NEVER),
+)
+
+_DIRECTION = np.full(len(Op), -1, np.int64)
+_DIRECTION[Op.READ] = READ
+_DIRECTION[[Op.WRITE, Op.WRITE_ZEROES]] = WRITE
 
 
 class ConservationError(AssertionError):
@@ -172,6 +192,136 @@ class BinCounts:
         return np.arange(len(self.reads), dtype=np.int64) * self.width_ns
 
 
+def halve(table: npt.NDArray[Any], join: np.ufunc, blank: int = 0) -> None:
+    """Join neighbouring rows into the first half of a table, in place; the rest is blank."""
+    half = len(table) // 2
+    # 16 rows at a time in ascending order: only rows that were read already are replaced.
+    for row in range(0, half, 16):
+        pairs = table[2 * row : 2 * row + 32]
+        table[row : row + 16] = join(pairs[0::2], pairs[1::2])
+    table[half:] = blank
+
+
+class Ledger:
+    """Sums of integers by group of requests and direction; in any order and portions the same."""
+
+    def __init__(self) -> None:
+        self.each = 1  # requests of a group
+        self.requests = 0  # highest number there was + 1
+        self.count: Ints = np.zeros((GROUPS, 2), np.int64)
+        self.total_ns: Ints = np.zeros((GROUPS, 2), np.int64)
+        self.bytes: Ints = np.zeros((GROUPS, 2), np.int64)
+        self.arrival_ns: Ints = np.full(GROUPS, NEVER, np.int64)  # recorded, of the first
+        self.issue_ns: Ints = np.full(GROUPS, NEVER, np.int64)  # of the first
+        self.done_ns: Ints = np.zeros(GROUPS, np.int64)  # of the last, requests of any kind
+        self.done_us: Ints = np.zeros(GROUPS, np.int64)  # of all, added up
+        self.there: Ints = np.zeros(GROUPS, np.int64)  # requests of any kind
+        self.max_ns: Ints = np.zeros((GROUPS // JOINED, 2), np.int64)
+        self.latency = np.zeros((GROUPS // JOINED, 2, BINS), np.uint32)
+        self.stride = 1  # of the requests that are kept one by one: the multiples of it
+        self.sample_ns: Ints = np.full(SAMPLES, -1, np.int64)  # latency; -1: no read or write
+        self.from_disks = np.zeros(SAMPLES, np.bool_)  # reads that missed or went past the cache
+        self.is_write = np.zeros(SAMPLES, np.bool_)
+
+    def arrive(self, first: int, arrival_ns: Ints) -> None:
+        """Take in when requests `first`, `first` + 1 ... arrived as recorded, in nanoseconds."""
+        if len(arrival_ns):
+            self._make_room(first + len(arrival_ns))
+            group = (first + np.arange(len(arrival_ns))) // self.each
+            np.minimum.at(self.arrival_ns, group, arrival_ns)
+
+    def add(self, facts: Facts) -> None:
+        """Take in a chunk of facts; their `number` counts requests as recorded, from 0."""
+        if len(facts.number) == 0:
+            return
+        self._make_room(int(facts.number.max()) + 1)
+        group = facts.number // self.each
+        np.minimum.at(self.issue_ns, group, facts.issue_ns)
+        np.maximum.at(self.done_ns, group, facts.done_ns)
+        np.add.at(self.done_us, group, facts.done_ns // 1000)
+        np.add.at(self.there, group, 1)
+        direction = _DIRECTION[facts.op]
+        direction[facts.length == 0] = -1
+        counts = direction >= 0
+        latency = facts.done_ns - facts.issue_ns
+        self._sample(facts, latency, direction)
+        direction, group, latency = direction[counts], group[counts], latency[counts]
+        cell = group * 2 + direction
+        np.add.at(self.count.reshape(-1), cell, 1)
+        np.add.at(self.total_ns.reshape(-1), cell, latency)
+        np.add.at(self.bytes.reshape(-1), cell, facts.length[counts])
+        cell = group // JOINED * 2 + direction
+        np.maximum.at(self.max_ns.reshape(-1), cell, latency)
+        np.add.at(self.latency.reshape(-1), cell * BINS + bin_of(latency), np.uint32(1))
+
+    def _sample(self, facts: Facts, latency: Ints, direction: Ints) -> None:
+        while self.requests > SAMPLES * self.stride:
+            kept = ((self.sample_ns, -1), (self.from_disks, False), (self.is_write, False))
+            for one, blank in kept:
+                one[: SAMPLES // 2] = one[::2].copy()
+                one[SAMPLES // 2 :] = blank
+            self.stride *= 2
+        mine = (facts.number % self.stride == 0) & (direction >= 0)
+        place = facts.number[mine] // self.stride
+        self.sample_ns[place] = latency[mine]
+        self.from_disks[place] = (direction[mine] == READ) & (facts.path[mine] != Path.HIT)
+        self.is_write[place] = direction[mine] == WRITE
+
+    def _make_room(self, requests: int) -> None:
+        self.requests = max(self.requests, requests)
+        while self.requests > GROUPS * self.each:
+            for names, join, blank in _JOINED:
+                for name in names:
+                    halve(getattr(self, name), join, blank)
+            self.each *= 2
+
+    @property
+    def used(self) -> int:
+        """Groups that hold a request."""
+        return -(-self.requests // self.each)
+
+    def times_ns(self) -> Ints:
+        """Return when each group in use began as recorded; where that is unknown, as issued.
+
+        It is unknown of a trace without times, whose requests all arrive at one.
+        """
+        issued, arrived = self.issue_ns[: self.used], self.arrival_ns[: self.used]
+        is_untimed = self.used > 1 and arrived.min() == arrived.max()
+        times = np.where((arrived == NEVER) | is_untimed, issued, arrived)
+        times[times == NEVER] = 0
+        return np.asarray(np.maximum.accumulate(times))
+
+    def progress_ns(self) -> Ints:
+        """Return when all the work up to the end of each group in use was done."""
+        return np.asarray(np.maximum.accumulate(self.done_ns[: self.used]))
+
+    def means_ns(self, edges: Ints, half: int) -> npt.NDArray[np.float64]:
+        """Return when the work up to each edge (a group) was done, by the requests around it.
+
+        That is the mean of the completions of `half` groups on either side: the last completion
+        would be that of a straggler, which says when its own work was done and not that around it.
+        """
+        done, there = (
+            np.concatenate([[0], np.cumsum(column[: self.used])])
+            for column in (self.done_us, self.there)
+        )
+        low, high = np.maximum(edges - half, 0), np.minimum(edges + half, self.used)
+        result: npt.NDArray[np.float64] = (
+            1000.0 * (done[high] - done[low]) / np.maximum(there[high] - there[low], 1)
+        )
+        return result
+
+    def distribution(self, start: int, stop: int, direction: int) -> Distribution:
+        """Return latencies of groups [start, stop); borders are multiples of JOINED, or the end."""
+        first, last = start // JOINED, -(-stop // JOINED)
+        return Distribution(
+            int(self.count[start:stop, direction].sum()),
+            int(self.total_ns[start:stop, direction].sum()),
+            int(self.max_ns[first:last, direction].max(initial=0)),
+            self.latency[first:last, direction].sum(axis=0, dtype=np.int64),
+        )
+
+
 class Collector:
     """Adds up facts in at most 512 time bins; `width_ns` doubles as the run grows."""
 
@@ -221,13 +371,8 @@ class Collector:
         np.maximum.at(bins.max_ns.reshape(-1), cell, latency)
 
     def _double(self) -> None:
-        join = {name: np.maximum if name == "max_ns" else np.add for name in vars(self.bins)}
         for name, one in vars(self.bins).items():
-            # In place, 16 rows at a time in ascending order: only rows already read are replaced.
-            for row in range(0, MAX_BINS // 2, 16):
-                pairs = one[2 * row : 2 * row + 32]
-                one[row : row + 16] = join[name](pairs[0::2], pairs[1::2])
-            one[MAX_BINS // 2 :] = 0
+            halve(one, np.maximum if name == "max_ns" else np.add)
         self.width_ns *= 2
         self.used = (self.used + 1) // 2
 
@@ -319,27 +464,27 @@ def _add(table: Ints, cell: Ints, amount: Ints | int) -> None:
     np.add.at(table.reshape(-1), cell, amount)
 
 
-class Counters:
-    """Counters by name; between two samples each is interpolated linearly."""
+class Counters(Mapping[str, Ints]):
+    """Counters by name: their values by sample, between which each is interpolated linearly."""
 
     def __init__(self, columns: Mapping[str, npt.ArrayLike]) -> None:
         self._columns = {name: np.atleast_1d(np.asarray(one)) for name, one in columns.items()}
         self._times = self._columns.get("time_ns", np.zeros(1, np.int64))
 
     def __iter__(self) -> Iterator[str]:
-        """Return the names of the counters."""
         return iter(self._columns)
 
-    def column(self, name: str) -> Ints:
-        """Return the values of a counter by sample; raise KeyError if there is no such counter."""
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, name: str) -> Ints:
         return self._columns[name]
 
     def at(self, name: str, times_ns: Ints) -> npt.NDArray[np.float64] | None:
         """Return the counter's values at these times in ns, or None if there is no such counter."""
-        column = self._columns.get(name)
-        if column is None or len(column) != len(self._times):
+        times, column = self._times, self._columns.get(name)
+        if column is None or len(column) != len(times):
             return None
-        times, column = self._times, column
         if times[0] > 0 and name not in LEVELS:  # all counts are 0 at time 0
             times, column = np.concatenate([[0], times]), np.concatenate([[0], column])
         return np.asarray(np.interp(times_ns, times, column))
@@ -353,5 +498,5 @@ class Counters:
 
     def constant(self, name: str, otherwise: int) -> int:
         """Return a constant such as the number of members; `otherwise` if it is absent."""
-        column = self._columns.get(name)
+        column = self.get(name)
         return otherwise if column is None or not len(column) else int(column[-1])

@@ -106,11 +106,6 @@ class Half:
     kind: str
     is_own: bool  # the runs are of that kind of cache and load
 
-    @property
-    def basis(self) -> str:
-        """The real runs in words."""
-        return based_on([self])
-
 
 def based_on(halves: Iterable[Half]) -> str:
     """Return the real runs that figures rest on, in words: their numbers differ by figure."""

@@ -146,12 +146,12 @@ class Outcome:
         total = self.counters.constant("slow_rebuild_bytes", 0)
         if not total:
             return None
-        times_ns = self.counters.column("time_ns")
-        rebuilt = self.counters.column("slow_rebuilt_bytes")
+        times_ns = self.counters["time_ns"]
+        rebuilt = self.counters["slow_rebuilt_bytes"]
         when = int(np.searchsorted(rebuilt, rebuilt[-1]))  # the first sample with this progress
         share = int(rebuilt[-1]) / total
         # One that began with an event has no counters before.
-        first = int((self.counters.column("slow_rebuild_bytes") > 0).argmax())
+        first = int((self.counters["slow_rebuild_bytes"] > 0).argmax())
         passed_ns = int(times_ns[when]) - (int(times_ns[first - 1]) if first else 0)
         return RebuildProgress(share, round(passed_ns / share) if share else None)
 

@@ -34,7 +34,7 @@ from hybridsim.answers.intervals import (
     scaled,
 )
 from hybridsim.answers.judge import BLOCKS, Both, by_block, histograms
-from hybridsim.answers.ledger import READ, WRITE
+from hybridsim.answers.metrics import READ, WRITE
 from hybridsim.answers.outcome import DAY, WRITTEN, Outcome, Phase
 from hybridsim.answers.sampling import interval
 from hybridsim.answers.warmup import WarmUp
@@ -112,8 +112,8 @@ class Seen(NamedTuple):
     def cached(cls, result: Result) -> Seen:
         """Return the figures of the machine with its cache."""
         warm_up, worn = result.warm_up, result.wear
-        warm_ns = warm_up.warm_ns if warm_up.steady else None
         why = warm_up.why
+        warm_ns = warm_up.warm_ns if warm_up.steady else None
         if warm_up.needed_ns:
             why += f"; a capture of {span(warm_up.needed_ns)} may show it"
         if worn is None:
@@ -332,32 +332,39 @@ def of_measure(measure: Measure, value: float | None, both: Both, warm: int) -> 
     if stop <= start:
         return None
     blocks = both.blocks(start, stop)
+    ledger = both.cached.ledger
     count = both.plain.ledger.count[start:stop]
     writes = float(count[:, WRITE].sum() / max(count.sum(), 1))
     kind = both.cached.kind
+    direction = (READ, WRITE)[DIRECTIONS.index(measure.direction)]
     if measure.measure == "hit":
         ends = _of_hits(both, blocks, start, stop)
         return of_share(value, ends, of_model(kind, writes, HIT))
-    if measure.measure == "iops":
-        return _of_rate(value, both, blocks, start, stop, of_model(kind, writes, RATE))
-    direction = (READ, WRITE)[DIRECTIONS.index(measure.direction)]
-    model = of_model(kind, writes, OF_DIRECTION[direction])
-    ledger = both.cached.ledger
-    if measure.measure == "mean":
+    if measure.measure == "iops":  # from how long the requests of each block took
+        edges = start + np.searchsorted(blocks, np.arange(BLOCKS + 1))
+        took = np.diff(both.progress_ns[1][edges]).astype(np.float64)
+        counts = by_block(blocks, count.sum(axis=1))
+        held = int(np.count_nonzero(took))
+        if not took.sum() > 0 or held < 2:
+            return None
+        ends = interval(BLOCKS, lambda often: (often @ counts) / (often @ took), held=held)
+        middle = float(counts.sum() / took.sum())
+        figure = RATE
+    elif measure.measure == "mean":
         sums, counts = (
             by_block(blocks, column[start:stop, direction])
             for column in (ledger.total_ns, ledger.count)
         )
+        ends = of_trace(sums, counts)
         middle = float(sums.sum() / max(counts.sum(), 1))
-        return combined(value, {TRACE: scaled(value, of_trace(sums, counts), middle),
-                                MODEL: model})  # fmt: skip
-    percent = float(measure.measure[1:])
-    if percent >= TAIL:
-        model = of_model(kind, writes, TAILS[direction])
-    bins = histograms(ledger, start, blocks, [direction])
-    middle = float(ledger.distribution(start, stop, direction).percentile(percent) or 0)
-    ends = scaled(value, of_percentile(bins, percent), middle)
-    return combined(value, {TRACE: ends, MODEL: model})
+        figure = OF_DIRECTION[direction]
+    else:
+        percent = float(measure.measure[1:])
+        ends = of_percentile(histograms(ledger, start, blocks, [direction]), percent)
+        middle = float(ledger.distribution(start, stop, direction).percentile(percent) or 0)
+        figure = (TAILS if percent >= TAIL else OF_DIRECTION)[direction]
+    trace = scaled(value, ends, middle)
+    return combined(value, {TRACE: trace, MODEL: of_model(kind, writes, figure)})
 
 
 def of_warm_up(warm_up: WarmUp, kind: str, writes: float) -> Interval | None:
@@ -382,9 +389,8 @@ def of_wear(cached: Outcome, kind: str, writes: float) -> Interval | None:
     if level is None or not per_day:
         return None
     ends = of_trace(np.diff(level), np.full(BLOCKS, cached.end_ns / BLOCKS / DAY))
-    middle = float(level[-1] - level[0]) * DAY / cached.end_ns
-    model = of_model(kind, writes, FILLED)
-    return combined(per_day, {TRACE: scaled(per_day, ends, middle), MODEL: model})
+    trace = scaled(per_day, ends, float(level[-1] - level[0]) * DAY / cached.end_ns)
+    return combined(per_day, {TRACE: trace, MODEL: of_model(kind, writes, FILLED)})
 
 
 def _of_hits(both: Both, blocks: Ints, start: int, stop: int) -> Ends | None:
@@ -397,19 +403,3 @@ def _of_hits(both: Both, blocks: Ints, start: int, stop: int) -> Ends | None:
     block = blocks[np.minimum(group, len(blocks) - 1)]
     hits = known & ~ledger.from_disks[first:end]
     return of_trace(by_block(block, hits), by_block(block, known))
-
-
-def _of_rate(
-    value: float, both: Both, blocks: Ints, start: int, stop: int, model: float | None
-) -> Interval | None:
-    """Return the interval of a rate, from how long the requests of each block took."""
-    done = both.progress_ns[1]
-    edges = start + np.searchsorted(blocks, np.arange(BLOCKS + 1))
-    took = np.diff(done[edges]).astype(np.float64)
-    counts = by_block(blocks, both.plain.ledger.count[start:stop].sum(axis=1))
-    held = int(np.count_nonzero(took))
-    if not took.sum() > 0 or held < 2:
-        return None
-    ends = interval(BLOCKS, lambda often: (often @ counts) / (often @ took), held=held)
-    middle = float(counts.sum() / took.sum())
-    return combined(value, {TRACE: scaled(value, ends, middle), MODEL: model})

@@ -16,9 +16,8 @@ from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.intervals import Interval
 from hybridsim.answers.judge import Both, Judgement, Side, gain_later
 from hybridsim.answers.judge import judge as weigh
-from hybridsim.answers.ledger import Ledger
 from hybridsim.answers.life import Beginning, EventCost
-from hybridsim.answers.metrics import Collector, Counters, Kind
+from hybridsim.answers.metrics import READS, Collector, Counters, Kind, Ledger
 from hybridsim.answers.model_error import ModelError, model_error
 from hybridsim.answers.outcome import Outcome, Phase, Series, Wear, wear
 from hybridsim.answers.requirements import (
@@ -42,7 +41,15 @@ if TYPE_CHECKING:
 
 SCHEMA = "hybridsim.result/1"
 OF_VERDICT = ("answer", "is_certain", "headline", "reasons", "advice", "confidence")
+WAYS = {"hits": Kind.HIT, "misses": Kind.MISS, "bypasses": Kind.BYPASS}
 OF_PHASE = ("disk_time_ns", "disk_queue_ns", "ssd_utilisation", "ssd_time_ns", "counters")
+COLUMNS = {  # of a frame, each with its name among the series
+    "time_ns": "start_ns", "hit_ratio": "hit", "page_hit_ratio": "page_hit", "mean_ns": "mean_ns",
+    "p50_ns": "p50_ns", "p99_ns": "p99_ns", "iops": "iops", "outstanding": "outstanding",
+    "disk_utilisation_ratio": "disk_utilisation", "ssd_utilisation_ratio": "ssd_utilisation",
+    "occupancy_pages": "occupancy_pages", "ssd_write_bytes_per_s": "ssd_write_bytes_per_s",
+}  # fmt: skip
+ALONE = ("start_ns", "mean_ns", "p50_ns", "p99_ns", "iops", "outstanding", "disk_utilisation")
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
 
 
@@ -113,12 +120,14 @@ class Result:
         """
         from pandas import DataFrame
 
-        with_cache, alone = _columns(self.cached.series()), _columns(self.plain.series())
-        result = DataFrame(with_cache)
-        other = DataFrame(alone).drop(columns=["occupancy_pages", "ssd_write_bytes_per_s",
-                                               "hit_ratio", "page_hit_ratio",
-                                               "ssd_utilisation_ratio"])  # fmt: skip
-        result = result.merge(other, on="time_ns", how="outer", suffixes=("", "_alone"))
+        with_cache, alone = (
+            DataFrame({name: getattr(series, key) for name, key in COLUMNS.items() if key in kept})
+            for series, kept in (
+                (self.cached.series(), COLUMNS.values()),
+                (self.plain.series(), ALONE),
+            )
+        )
+        result = with_cache.merge(alone, on="time_ns", how="outer", suffixes=("", "_alone"))
         return result.astype(float, errors="ignore")
 
     @functools.cached_property
@@ -200,24 +209,6 @@ class Result:
         return {name: in_json(each) for name, each in document.items()}
 
 
-def _columns(series: Series) -> dict[str, Any]:
-    """Return the columns of a frame."""
-    return {
-        "time_ns": series.start_ns,
-        "hit_ratio": series.hit,
-        "page_hit_ratio": series.page_hit,
-        "mean_ns": series.mean_ns,
-        "p50_ns": series.p50_ns,
-        "p99_ns": series.p99_ns,
-        "iops": series.iops,
-        "outstanding": series.outstanding,
-        "disk_utilisation_ratio": series.disk_utilisation,
-        "ssd_utilisation_ratio": series.ssd_utilisation,
-        "occupancy_pages": series.occupancy_pages,
-        "ssd_write_bytes_per_s": series.ssd_write_bytes_per_s,
-    }
-
-
 def conclude(
     trace: Mapping[str, Any],
     scenario: Mapping[str, Any],
@@ -284,10 +275,9 @@ def dirt_of(result: Result) -> Dirt | None:
     scenario, trace = result.scenario, result.trace
     mean = int(trace["bytes_written"]) // max(int(trace["writes"]), 1)
     counters = result.cached.counters
-    rows = int((counters.column("time_ns") <= result.cached.end_ns).sum())
-    columns = {name: counters.column(name)[: max(rows, 1)] for name in counters}
-    kind = str(scenario.get("cache_kind", "none"))
-    return dirt(kind, _page_bytes(scenario), mean, columns)
+    rows = int((counters["time_ns"] <= result.cached.end_ns).sum())
+    columns = {name: column[: max(rows, 1)] for name, column in counters.items()}
+    return dirt(result._kind, _page_bytes(scenario), mean, columns)
 
 
 def _page_bytes(scenario: Mapping[str, Any]) -> int:
@@ -314,10 +304,10 @@ def sides(
 
 def _side(ledger: Ledger, counters: Counters, scenario: Mapping[str, Any]) -> Side:
     """Return the input of the judge for one machine."""
-    columns = {name: counters.column(name) for name in counters}
     kind = str(scenario.get("cache_kind", "none"))
-    columns["dirty_bytes"] = dirty(kind, _page_bytes(scenario), columns)
-    return Side(ledger, Counters(columns), scenario.get("dirty_marks", ()), kind)
+    levels = dirty(kind, _page_bytes(scenario), counters)
+    known = Counters({**counters, "dirty_bytes": levels})
+    return Side(ledger, known, scenario.get("dirty_marks", ()), kind)
 
 
 def _fidelity(recorded: Distribution, plain: Outcome, scenario: Mapping[str, Any]) -> Fidelity:
@@ -369,10 +359,8 @@ def _phase(phase: Phase) -> dict[str, Any]:
             **_latency(figures.reads),
             "hit": figures.hit_ratio,
             "page_hit": figures.page_hit_ratio,
-            "hits": _latency(figures.latency[Kind.HIT]),
-            "misses": _latency(figures.latency[Kind.MISS]),
-            "bypasses": _latency(figures.latency[Kind.BYPASS]),
-            "bytes": sum(figures.bytes[kind] for kind in (Kind.HIT, Kind.MISS, Kind.BYPASS)),
+            **{name: _latency(figures.latency[kind]) for name, kind in WAYS.items()},
+            "bytes": sum(figures.bytes[kind] for kind in READS),
         },
         "write": {**_latency(figures.writes), "bytes": figures.bytes[Kind.WRITE]},
         "other": _latency(figures.latency[Kind.OTHER]),

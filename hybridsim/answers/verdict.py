@@ -50,6 +50,7 @@ MISSES = (  # reason, minimum share of the reads, text
     ),
     (Reason.EVICTED, NOTICEABLE, "need data that was evicted: the cache is too small for them"),
 )
+THINK = "Replay in mode think: requests then wait for each other, as in the capture."
 BUSY = 0.9  # utilisation of disks that have no time for more fills
 OF_CACHE = ("--cache", "--admission", "--replacement", "--set cache.")  # options
 
@@ -128,11 +129,6 @@ class Case:
         """Return the share of the reads of the judged phase that were not hits for this reason."""
         return self.with_cache.share_of_reads(self.with_cache.figures.read_reasons.get(reason, 0))
 
-    @property
-    def writes(self) -> float:
-        """Share of writes among the reads and writes."""
-        return self.cached.whole.writes
-
 
 def judge(case: Case) -> Verdict:
     """Return the verdict of this case."""
@@ -164,10 +160,8 @@ def _action(case: Case, answer: str) -> str:
     if _endless(case):
         return "This replay cannot decide: neither machine keeps up with the load."
     longer = _record_longer(case)
-    enough = ""
-    if case.judgement.more_ns:
-        at_most = _capture_s(case) == LONGEST_S
-        enough = "; even that may not be enough" if at_most else "; that may be enough"
+    may = "even that may not" if _capture_s(case) == LONGEST_S else "that may"
+    enough = f"; {may} be enough" if case.judgement.more_ns else ""
     return f"{longer[:1].upper()}{longer[1:]} before you decide{enough}."
 
 
@@ -244,8 +238,7 @@ def _saved(judgement: Judgement) -> str:
     forecast = "" if later is None else f"forecast {factor(later.gain)}, "
     change = f"{_change(judgement.gain)}; {forecast}90%: {low} to {high}"
     if judgement.goal == "p99":
-        now, then = (latency(each.both.percentile(99)) for each in (after, before))
-        return f"p99 of all requests is {now} instead of {then}: {change}"
+        return f"p99 of all requests is {_tails(judgement)}: {change}"
     if judgement.goal == "disk-time":
         now, then = (span(each.disk_ns or 0) for each in (after, before))
         return f"The disks are busy for {now} instead of {then}: {change}"
@@ -274,11 +267,13 @@ def _worse_tail(judgement: Judgement) -> str:
     tail = judgement.judged.gain("p99")
     if judgement.goal == "p99" or tail is None or tail > 1 - SAME or (judgement.gain or 0) < 1:
         return ""
-    now, then = (
-        latency(each.both.percentile(99))
-        for each in (judgement.judged.cached, judgement.judged.plain)
-    )
-    return f", but the slowest 1% get slower: {now} instead of {then}"
+    return f", but the slowest 1% get slower: {_tails(judgement)}"
+
+
+def _tails(judgement: Judgement) -> str:
+    pair = judgement.judged
+    now, then = (latency(each.both.percentile(99)) for each in (pair.cached, pair.plain))
+    return f"{now} instead of {then}"
 
 
 def _answer_of_backlog(case: Case) -> tuple[str, str]:
@@ -374,11 +369,7 @@ def _about_requests(case: Case, fewest: float = 0.0) -> Iterator[str]:
 def _about_phases(case: Case) -> Iterator[str]:
     """Yield the gains of the filling and the warm phase if they differ much."""
     result = case.judgement
-    gains = {
-        name: result.pairs[name].gain(result.goal, result.adapts)
-        for name in ("filling", "warm", "whole")
-        if name in result.pairs
-    }
+    gains = {name: each.gain(result.goal, result.adapts) for name, each in result.pairs.items()}
     filling, warm = gains.get("filling"), gains.get("warm")
     if filling and warm and max(filling / warm, warm / filling) >= APART:
         first, last = ("while the cache fills", "once it is full or warm")
@@ -428,12 +419,13 @@ def _by_which_model(fidelity: Fidelity) -> str:
     """Return how close the modelled latencies are to the recorded ones."""
     if not fidelity.is_known or fidelity.is_other_kind:
         return "with models of drives that were not checked against yours"
-    apart = f"{of_the_mean(fidelity.demerit)} from the recorded ones"
-    if fidelity.likeness == "good":
-        return f"with a model whose latencies differ by only {apart}"
-    if fidelity.likeness == "fair":
-        return f"with a model whose latencies differ by {apart}"
-    return f"with models of drives that are not like yours: latencies differ by {apart}"
+    model = {
+        "good": "a model whose latencies differ by only",
+        "fair": "a model whose latencies differ by",
+        "poor": "models of drives that are not like yours: latencies differ by",
+    }
+    apart = of_the_mean(fidelity.demerit)
+    return f"with {model[fidelity.likeness]} {apart} from the recorded ones"
 
 
 def _about_backlog(case: Case) -> Iterator[str]:
@@ -442,19 +434,18 @@ def _about_backlog(case: Case) -> Iterator[str]:
         ("With the cache, the disks", case.cached, case.with_cache),
     ):
         busy = percent(phase.utilisation)
+        late = ""
         if phase.saturated:
-            behind = f", with {span(outcome.drain_ns)} of work queued when the last request came"
-            late = behind if outcome.drain_ns > SECOND else ""
-            text = "the latency only depends on the length of the run"
-            yield f"{what} are {busy} busy{late}; {text}."
-        else:
-            yield f"{what} are {busy} busy."
+            if outcome.drain_ns > SECOND:
+                late = f", with {span(outcome.drain_ns)} of work queued when the last request came"
+            late += "; the latency only depends on the length of the run"
+        yield f"{what} are {busy} busy{late}."
 
 
 def _about_writes(case: Case) -> Iterator[str]:
-    if case.writes < MOSTLY:
+    if case.cached.whole.writes < MOSTLY:
         return
-    share = percent(case.writes)
+    share = percent(case.cached.whole.writes)
     if case.cache_mode in ("write-back", "write-only"):
         yield f"{share} of the requests are writes; cached writes reach the disks later."
         return
@@ -488,7 +479,7 @@ def _advice(case: Case, is_perhaps: bool) -> Iterator[Step]:
         yield Step('Cache written data: mode = "write-through" under [cache] in the scenario.')
     if case.scenario.get("cache_kind", "page") != "page":
         return  # these caches have policies of their own
-    if case.writes >= MANY and case.cache_mode != "write-back":
+    if case.cached.whole.writes >= MANY and case.cache_mode != "write-back":
         text = "Try write-back: writes wait only for the SSD, which then holds the only copy."
         yield Step(text, _replay(case, "--cache-mode write-back"))
     if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:
@@ -526,11 +517,10 @@ def _of_another_model(case: Case) -> Iterator[Step]:
     if not fidelity.is_known or fidelity.is_other_kind or fidelity.likeness == "good":
         return
     if not case.scenario.get("is_fitted"):
-        text = "Fit the model to your array."
-        yield Step(text, f"hybridsim fit {_named(case.trace)} -o array.toml")
+        command = f"hybridsim fit {_named(case.trace)} -o array.toml"
+        yield Step("Fit the model to your array.", command)
     elif case.scenario.get("mode", "open") == "open":
-        text = "Replay in mode think: requests then wait for each other, as in the capture."
-        yield Step(text, _replay(case, "--mode think"))
+        yield Step(THINK, _replay(case, "--mode think"))
 
 
 def _larger(case: Case) -> Step:
@@ -544,8 +534,7 @@ def _larger(case: Case) -> Step:
 
 def _against_backlog(case: Case) -> Step:
     if case.trace.get("has_completions"):
-        text = "Replay in mode think: requests then wait for each other, as in the capture."
-        return Step(text, _replay(case, "--mode think"))
+        return Step(THINK, _replay(case, "--mode think"))
     text = "Replay with a fixed queue depth, as the capture has no completions."
     return Step(text, _replay(case, "--mode closed"))
 
@@ -658,23 +647,22 @@ def beside(
     sentence = f"Tried beside it: {listed}."
     good = [each for each in others if each.answer == YES]
     advice = list(verdict.advice)
+    command = search_line(scenario, trace, goal)
     best = max(good, key=lambda each: each.low or 0.0, default=None)
-    search = search_line(scenario, trace, goal)
+
+    def replay(other: Other) -> str:
+        return command_line("replay", scenario, trace, [*other.options, *goal_option(goal)])
+
     if best is not None and best.installable:
         text = "Look at the best of these, or let hybridsim advise search all kinds."
-        command = command_line("replay", scenario, trace, [*best.options, *goal_option(goal)])
+        command = replay(best)
     elif best is not None:
         text = "Let hybridsim advise search the caches that can be installed."
-        command = search
     else:
         sentence += " None of them is worth it for sure."
-        tried = [
-            _words(command_line("replay", scenario, trace, [*each.options, *goal_option(goal)]))
-            for each in others
-        ]
+        tried = [_words(replay(each)) for each in others]
         advice = [each for each in advice if _words(each.command or "") not in tried]
         text = "Let hybridsim advise search all kinds of cache."
-        command = search
     is_second = verdict.answer == UNSURE and not good and bool(advice)  # after the longer capture
     advice.insert(int(is_second), Step(text, command))
     return replace(

@@ -21,7 +21,7 @@ from hybridsim.cli.arguments import (
     scenario_option,
     set_option,
 )
-from hybridsim.cli.running import progress_of_jobs, write_html
+from hybridsim.cli.running import progress_of_jobs, write_html, write_json
 from hybridsim.show.page import is_ascii
 
 if TYPE_CHECKING:
@@ -70,14 +70,17 @@ def compare(
     for the same requests, these are paired: the gain of the second machine, with its interval.
     Exit code 4: a figure exceeds its tolerance.
     """
-    from hybridsim.show.comparison import document, text, to_json
+    from hybridsim.show.comparison import text
     from hybridsim.studies.compare import compare as run
 
     other = _simulated(simulated, options) if any(options.values()) else simulated
     comparison = run(real, other, tolerance)
-    click.echo(to_json(comparison) if as_json else text(comparison, is_ascii(sys.stdout)), nl=False)
+    if as_json:
+        write_json(comparison.to_dict(), "-")
+    else:
+        click.echo(text(comparison, is_ascii(sys.stdout)), nl=False)
     if out.html_file:
-        write_html(document(comparison), out.html_file)
+        write_html(comparison.to_dict(), out.html_file)
     if comparison.failed:
         sys.exit(DIFFERS)
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.forecast import HORIZON, NO, UNSURE, YES, is_certain
+from hybridsim.answers.judge import in_time
 from hybridsim.answers.result import plain
-from hybridsim.answers.verdict import CHANCE
+from hybridsim.answers.verdict import CHANCE, goal_option
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import (
@@ -99,17 +100,17 @@ def is_sure(document: Document) -> bool:
 
 def command(document: Document) -> str:
     """Return the command that replays the recommended machine."""
-    inputs = document["inputs"]
-    scenario = inputs["scenario"]
-    words = ["hybridsim replay", shell_line(inputs["trace"]["arguments"])]
-    if scenario.get("file"):
-        words += ["--scenario", shell_word(str(scenario["file"]))]
-    words += scenario["options"]
-    if not any(one.split()[0] == "--mode" for one in scenario["options"]):
+    options = document["inputs"]["scenario"]["options"]
+    words = ["hybridsim replay", shell_line(document["inputs"]["trace"]["arguments"])]
+    words += [*_file(document), *options]
+    if not any(one.split()[0] == "--mode" for one in options):
         words += ["--mode", document["mode"]]
-    if document["goal"] != "time":
-        words += ["--goal", document["goal"]]
-    return " ".join(words)
+    return " ".join([*words, *goal_option(document["goal"])])
+
+
+def _file(document: Document) -> list[str]:
+    file = document["inputs"]["scenario"].get("file")
+    return ["--scenario", shell_word(str(file))] if file else []
 
 
 def record(document: Document) -> str:
@@ -125,9 +126,7 @@ def build(document: Document) -> str:
     scenario, pick = document["inputs"]["scenario"], document["recommended"]
     if document["answer"] == NO or not pick["installable"] or pick["gain"] is None:
         return ""
-    words = ["hybridsim setup"]
-    if scenario.get("file"):
-        words += ["--scenario", shell_word(str(scenario["file"]))]
+    words = ["hybridsim setup", *_file(document)]
     words += [each for each in scenario["options"] if each.startswith(BUILT)]
     if pick["kind"] == "open-cas":
         words.append("--from-source")
@@ -144,13 +143,17 @@ def brings(document: Document) -> str:
     if pick["gain"] is None:
         return "Nothing is known yet: no caches could be compared."
     before, after = pick["judged"]["none"], pick["judged"]["cached"]
-    if document["goal"] == "throughput" or (document["goal"] == "time" and pick["load_adapts"]):
-        now, then = (mean(pick, side, "took", span(each["took_ns"]))
-                     for side, each in (("cached", after), ("none", before)))  # fmt: skip
+    if in_time(document["goal"], pick["load_adapts"]):
+        now, then = (
+            mean(pick, side, "took", span(pick["judged"][side]["took_ns"]))
+            for side in ("cached", "none")
+        )
         what = f"The same work takes {now} instead of {then}"
     else:
-        now, then = (mean(pick, side, "all", latency(_mean(each)))
-                     for side, each in (("cached", after), ("none", before)))  # fmt: skip
+        now, then = (
+            mean(pick, side, "all", latency(_mean(pick["judged"][side])))
+            for side in ("cached", "none")
+        )
         what = f"A request takes {now} on average instead of {then}"
     parts = [f"{what}: {_gain_of(document, pick)}"]
     parts += [
@@ -221,9 +224,9 @@ def risks(document: Document) -> list[str]:
             f"dirty data exist only on the SSD ({human_size(pick['dirty_bytes'])} at the end): "
             "without a mirror they are lost if the SSD fails"
         )
-    before, after = pick["p99_ns"]["none"], pick["p99_ns"]["cached"]
-    if before and after and after > WORSE_TAIL * before:
-        result.append(f"the slowest 1% get slower, {latency(after)} instead of {latency(before)}")
+    if is_tail_worse(pick):
+        after, before = (latency(pick["p99_ns"][each]) for each in ("cached", "none"))
+        result.append(f"the slowest 1% get slower, {after} instead of {before}")
     if not pick["dirty_is_steady"]:
         share = percent(pick["dirty_grown"])
         result.append(f"dirty data still grow ({share} of what was written)")
@@ -236,6 +239,12 @@ def risks(document: Document) -> list[str]:
             f"{factor(whole)} over the whole run"
         )
     return [*result, "another day's load may differ"]
+
+
+def is_tail_worse(pick: Document) -> bool:
+    """Return whether a machine makes the slowest requests much slower."""
+    before, after = pick["p99_ns"]["none"], pick["p99_ns"]["cached"]
+    return bool(before and after and after > WORSE_TAIL * before)
 
 
 def assumed(document: Document) -> str:
@@ -271,11 +280,6 @@ def same_requests(document: Document) -> str:
         f"on; {range_head(document)}: {of_range}; warm: from {pick['warm']['first']:,} on, where "
         "the last of them is warm, or the last fifth; whole, hit: all."
     )
-
-
-def kind(document: Document) -> str:
-    """Return the requests that alternatives are compared by: reads, unless there are none."""
-    return "read" if document["inputs"]["trace"]["reads"] else "write"
 
 
 def questions(document: Document) -> list[tuple[str, str]]:
@@ -324,17 +328,15 @@ def _then(document: Document) -> str:
         return "Not simulated: --compare hybrid."
     waits, busy = hybrid["waiting"], hybrid["utilisation"]
     if busy is not None and busy >= BUSY:
-        text = f"With the cache still the disks: {percent(busy)} busy."
+        text = f"still the disks: {percent(busy)} busy"
     elif waits is None:
-        text = f"With the cache the disks are {percent(busy)} busy."
+        text = f"the disks are {percent(busy)} busy"
     elif waits >= MOSTLY:
-        text = f"With the cache still storage: the application waits {percent(waits)} of its time."
+        text = f"still storage: the application waits {percent(waits)} of its time"
     else:
-        text = (
-            "With the cache the application itself: it waits for storage for "
-            f"{percent(waits)} of its time."
-        )
-    return text + " For CPU, memory and network use vmstat and sar: a trace does not have them."
+        text = f"the application itself: it waits for storage for {percent(waits)} of its time"
+    rest = "For CPU, memory and network use vmstat and sar: a trace does not have them."
+    return f"With the cache {text}. {rest}"
 
 
 def _random(document: Document) -> str:
@@ -399,7 +401,8 @@ def _how_much(document: Document) -> str:
 def alternatives(document: Document) -> tuple[list[str], list[list[str]]]:
     """Return the heads and rows of the table of what else could be bought."""
     is_think = document["mode"] == "think"
-    heads = ["compared", "drives", "cost", kind(document), "p99",
+    kind = "read" if document["inputs"]["trace"]["reads"] else "write"
+    heads = ["compared", "drives", "cost", kind, "p99",
              "done in" if is_think else "busy", "IOPS",
              f"per {document['price']['currency']}"]  # fmt: skip
     rows = []
@@ -502,57 +505,42 @@ def _others(document: Document, room: int) -> list[str]:
 
 
 def _details(document: Document) -> Iterator[str]:
-    yield from _machines(document)
-    yield ""
-    for number, (name, answer) in enumerate(questions(document), 1):
-        yield from paragraph(f"{number} {name}", answer)
-    yield ""
-    heads, rows = alternatives(document)
-    yield from table(heads, rows)
-    yield from paragraph("prices", prices(document))
-    yield from paragraph("compared by", compared_by(document))
-    yield from paragraphs("notes", document["notes"])
-
-
-def _machines(document: Document) -> Iterator[str]:
-    """Yield all machines that were replayed: on the same requests, in each column."""
-    rows = [alone(document), *(machine(document, each) for each in document["rows"])]
-    yield from table(machine_heads(document), rows, " ")
+    yield from table(*machines(document), " ")
     star = "*: the advice; " if document["rows"] else ""
     yield from paragraph("compared", star + same_requests(document))
     for each in document["rows"][1:]:
         yield from paragraph(
             "", f"{label(each)}, {human_size(each['size_bytes'])}: {each['loses']}."
         )
+    yield ""
+    for number, (name, answer) in enumerate(questions(document), 1):
+        yield from paragraph(f"{number} {name}", answer)
+    yield ""
+    yield from table(*alternatives(document))
+    yield from paragraph("prices", prices(document))
+    yield from paragraph("compared by", compared_by(document))
+    yield from paragraphs("notes", document["notes"])
 
 
-def machine_heads(document: Document) -> list[str]:
-    """Return the heads of the table of machines."""
-    return ["machine", "SSD", "gain", range_head(document), "warm", "whole", "read", "write", "p99",
-            "hit", "cost"]  # fmt: skip
+def machines(document: Document) -> tuple[list[str], list[list[str]]]:
+    """Return the heads and rows of the table of all replayed machines, of the same requests.
+
+    The first row is that of the disks alone; a star marks the recommended machine.
+    """
+    heads = ["machine", "SSD", "gain", range_head(document), "warm", "whole", "read", "write",
+             "p99", "hit", "cost"]  # fmt: skip
+    rows = [["disks alone", *[""] * 5, *_times(document["recommended"], "none"), "", ""]]
+    for number, row in enumerate(document["rows"]):
+        gain, warm, whole = (factor(row[name]) for name in ("gain", "warm_gain", "whole_gain"))
+        rows.append([
+            label(row) + " *" * (number == 0), human_size(row["size_bytes"]), gain, interval(row),
+            warm, whole, *(_times(row, "cached") if row["keeps_up"] else [NONE] * 3),
+            percent(row["hit"]), cost(document, row["bought"]["cost"]),
+        ])  # fmt: skip
+    return heads, rows
 
 
-def alone(document: Document) -> list[str]:
-    """Return the row of the disks alone in the table of machines."""
-    before = document["recommended"]["judged"]["none"]
-    return [
-        "disks alone", *[""] * 5,
-        latency(before["read"]["mean_ns"]), latency(before["write"]["mean_ns"]),
-        latency(document["recommended"]["p99_ns"]["none"]), "", "",
-    ]  # fmt: skip
-
-
-def machine(document: Document, row: Document) -> list[str]:
-    """Return the row of a machine in that table; a star marks the recommended one."""
-    after = row["judged"]["cached"]
-    known = row["keeps_up"]
-    star = " *" if row is document["rows"][0] else ""
-    return [
-        label(row) + star, human_size(row["size_bytes"]),
-        factor(row["gain"]), interval(row), factor(row["warm_gain"]),
-        factor(row["whole_gain"]),
-        latency(after["read"]["mean_ns"] if known else None),
-        latency(after["write"]["mean_ns"] if known else None),
-        latency(row["p99_ns"]["cached"] if known else None),
-        percent(row["hit"]), cost(document, row["bought"]["cost"]),
-    ]  # fmt: skip
+def _times(row: Document, side: str) -> list[str]:
+    """Return mean read, mean write and p99 of a machine, or of the disks alone beside it."""
+    means = (row["judged"][side][name]["mean_ns"] for name in ("read", "write"))
+    return [latency(each) for each in (*means, row["p99_ns"][side])]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hybridsim.answers.bounds import Bounds, Case
+from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.units import human_count, human_rate, human_size
 from hybridsim.foundation.wording import lasting, latency, percent, times
 from hybridsim.show.page import page, paragraph, table
 
+OF_LOAD = ("intervals", "requests_per_s", "read_share", "mean_read_bytes", "busy")
 HEADS = ("mean of all requests", "now", "best", "worst", "gain at most")
 
 
@@ -90,17 +92,13 @@ def document(bounds: Bounds, drive: str, source: str) -> dict[str, Any]:
         "source": source,
         "device": bounds.device,
         "drive": drive,
-        "intervals": bounds.intervals,
-        "requests_per_s": bounds.requests_per_s,
-        "read_share": bounds.read_share,
-        "mean_read_bytes": bounds.mean_read_bytes,
-        "busy": bounds.busy,
+        **{name: getattr(bounds, name) for name in OF_LOAD},
         "answer": "no" if bounds.is_no else "unsure",
-        "cases": [case.to_dict() for case in bounds.cases],
+        "cases": in_json(bounds.cases),
         "busiest": {
             "at": bounds.busiest.at,
             "requests_per_s": bounds.busiest.requests_per_s,
-            "cases": [case.to_dict() for case in bounds.busiest_cases],
+            "cases": in_json(bounds.busiest_cases),
         },
         "ssd_bytes_per_day_at_most": bounds.written_bytes_per_day,
         "ssd_life_years_at_least": bounds.life_years,

@@ -1,11 +1,9 @@
-"""The report of `compare`, as text and JSON: how far a simulated run is from a real one."""
+"""The report of `compare` as text: how far a simulated run is from a real one."""
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +18,13 @@ from hybridsim.answers.measurements.measurement import (
     Measurement,
     Name,
 )
-from hybridsim.answers.warmup import WarmUp
 from hybridsim.foundation.units import human_count, human_rate
 from hybridsim.foundation.wording import NONE, latency, percent, span
 from hybridsim.show.curve import draw
 from hybridsim.show.page import WIDEST, columns, in_ascii, table
 
-SCHEMA = "hybridsim.comparison/1"
-FIGURES = ("real", "simulated", "error", "tolerance", "slack")  # of a row, in this order
+HEADS = ("", "real", "simulated", "error", "allowed", "")
+MARKS = {True: "✓", False: "✗", None: ""}
 HEIGHT, MARGIN, LABEL = 4, 7, 13
 WHEN = ("t50", "t90")
 TIMES = ("mean", "stddev", "min", "max", "t50", "t90", RUNTIME)
@@ -47,64 +44,6 @@ def text(comparison: Comparison, ascii_only: bool = False) -> str:
     lines += [*_table(comparison), "", *_sure(comparison), *_left(comparison)]
     whole = "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
     return in_ascii(whole) if ascii_only else whole
-
-
-def document(comparison: Comparison) -> dict[str, Any]:
-    """Return the document of `compare --json` as dictionaries and lists."""
-    return {
-        "schema": SCHEMA,
-        "pass": not comparison.failed,
-        "real": comparison.real.sources,
-        "simulated": comparison.simulated.sources,
-        "rows": [
-            {
-                **row.name._asdict(),
-                **{figure: getattr(row, figure) for figure in FIGURES},
-                "pass": row.is_met,
-                "interval": row.ends and list(row.ends),
-                "inside": row.is_inside,
-            }
-            for row in comparison.rows
-        ],
-        "curves": [
-            {
-                "name": str(each.name),
-                "width_ns": each.width_ns,
-                "time_ns": each.time_ns.tolist(),
-                "real": _warm_up_document(each.real),
-                "simulated": _warm_up_document(each.simulated),
-            }
-            for each in comparison.curves
-        ],
-        **{
-            side: [
-                f"{name.job} {name.what} {measure}".strip()
-                for name, measure in getattr(comparison, side)
-            ]
-            for side in ("only_real", "only_simulated")
-        },
-        "notes": comparison.notes,
-        "interval_basis": comparison.basis or None,
-        "paired_requests": comparison.paired,
-        "gains": {name: each.to_dict() for name, each in comparison.gains.items()},
-    }
-
-
-def to_json(comparison: Comparison) -> str:
-    """Return the document as JSON text; unknown values are null."""
-    return json.dumps(document(comparison), indent=2, allow_nan=False) + "\n"
-
-
-def _warm_up_document(warm_up: WarmUp) -> dict[str, Any]:
-    return {
-        "state": warm_up.state.value,
-        "level": warm_up.level,
-        **{f"t{share}_ns": time_ns for share, time_ns in warm_up.reached_ns.items()},
-        "x": warm_up.curve.tolist(),
-    }
-
-
-# The text.
 
 
 def _labelled(label: str, words: str) -> list[str]:
@@ -144,15 +83,16 @@ def _excess(row: Row) -> float:
 
 def _chosen(comparison: Comparison) -> Aligned | None:
     """Return the curve to draw, with at least 5 bins: that of IOPS if there is one."""
-    usable = [each for each in comparison.curves if len(each.time_ns) > 4]
+    usable = [each for each in comparison.curves if len(each.real.times_ns) > 4]
     return min(usable, key=lambda each: "IOPS" not in each.name.measure, default=None)
 
 
 def _curves(curve: Aligned, ascii_only: bool) -> Iterator[str]:
     both = {"real": curve.real.smooth, "simulated": curve.simulated.smooth}
     top = max(float(np.max(each)) for each in both.values()) or 1.0
-    end = float(curve.time_ns[-1] + curve.width_ns)
-    middles = (curve.time_ns + curve.width_ns / 2).astype(np.float64)
+    times_ns, width_ns = curve.real.times_ns, curve.real.bin_ns
+    end = float(times_ns[-1] + width_ns)
+    middles = (times_ns + width_ns / 2).astype(np.float64)
     yield f"{curve.name} over {span(end)}, both on the same scale"
     for label, values in both.items():
         plot = columns() - MARGIN - len("simulated") - 2
@@ -165,19 +105,20 @@ def _curves(curve: Aligned, ascii_only: bool) -> Iterator[str]:
 
 
 def _table(comparison: Comparison) -> list[str]:
-    rows = []
-    for row in comparison.judged:
-        if row.real == row.simulated == 0:
-            continue  # listed by _left
-        mark = "✓" if row.is_met else "✗"
-        cells = [value_in_words(row.name.measure, each) for each in (row.real, row.simulated)]
-        rows.append([str(row.name), *cells, error_in_words(row), allowed_in_words(row), mark])
-    heads = ["", "real", "simulated", "error", "allowed", ""]
+    # Those that are 0 in both are listed by _left.
+    rows = [cells(row) for row in comparison.judged if not row.real == row.simulated == 0]
     width = max(len(str(row.name)) for row in comparison.judged) + 2
     if columns() == WIDEST:
         form = f"{{:{width}}}{{:>12}}{{:>12}}{{:>10}}{{:>10}} {{}}"
-        return [form.format(*row).rstrip() for row in (heads, *rows)]
-    return table(heads[:-1], [[*row[:-2], f"{row[-2]} {row[-1]}"] for row in rows])
+        return [form.format(*row).rstrip() for row in (HEADS, *rows)]
+    return table(HEADS[:-1], [[*row[:-2], f"{row[-2]} {row[-1]}"] for row in rows])
+
+
+def cells(row: Row) -> list[str]:
+    """Return a row of the table of figures, under HEADS."""
+    values = [value_in_words(row.name.measure, each) for each in (row.real, row.simulated)]
+    allowed = "" if row.tolerance is None else allowed_in_words(row)
+    return [str(row.name), *values, error_in_words(row), allowed, MARKS[row.is_met]]
 
 
 GAINS = {"read": "reads wait", "write": "writes wait", "all": "all wait", "took": "all take"}
@@ -255,14 +196,6 @@ def _listed(names: list[tuple[Name, str]]) -> str:
         more = f", {len(each) - LISTED_MAX} more" if len(each) > LISTED_MAX else ""
         parts.append(f"{of}: {', '.join(each[:LISTED_MAX])}{more}")
     return "; ".join(parts)
-
-
-def row_from(document: Mapping[str, Any]) -> Row:
-    """Return the Row that a row of the document was written from."""
-    name = Name(*(document[part] for part in Name._fields))
-    ends = document.get("interval")
-    row = Row(name, *(document[figure] for figure in FIGURES))
-    return replace(row, ends=(ends[0], ends[1])) if ends else row
 
 
 def value_in_words(measure: str, value: float | None) -> str:

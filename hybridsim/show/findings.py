@@ -102,14 +102,13 @@ def _misses(result: Result) -> Rows:
     reasons = phase.figures.read_reasons
     if not reasons or not rows(result):
         return
-    all_of_them = phase.share_of_reads(sum(reasons.values()))
+    missed = percent(phase.share_of_reads(sum(reasons.values())))
+    when = rows(result)[-1][0]
     parts = [
         f"{REASONS[reason]} {percent(phase.share_of_reads(number))}"
         for reason, number in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
     ]
-    when = rows(result)[-1][0]
-    text = f"{percent(all_of_them)} of the reads ({when}): " + joined(parts)
-    yield LABELS["misses"], text
+    yield LABELS["misses"], f"{missed} of the reads ({when}): " + joined(parts)
     pages, (units, _) = percent(phase.figures.page_hit_ratio), _kind(result)
     yield LABELS["page_hits"], f"{pages} of the {units} that reads touch ({when})"
 
@@ -128,9 +127,8 @@ def _wear(result: Result) -> Rows:
         return
     judged = result.phases["whole"].span_ns
     is_long = judged >= SHORTEST_NS  # enough to extrapolate to days and years
-    parts = [f"{per_day(result)} a day"] if is_long else []
-    if not is_long:
-        parts.append(f"{human_size(wear.bytes_written)} in {span(judged)}")
+    written = f"{human_size(wear.bytes_written)} in {span(judged)}"
+    parts = [f"{per_day(result)} a day" if is_long else written]
     if wear.per_host_write is not None:
         often = wear.per_host_write > 99  # the host hardly writes: nearly all writes are promotions
         per_byte = "over 99" if often else f"{wear.per_host_write:.2f}"
@@ -164,16 +162,16 @@ def _cost(result: Result) -> Rows:
 
 def _disk_time(result: Result) -> Rows:
     for label, phase in ((LABELS["none"], result.phases["none"]), *rows(result)[-1:]):
-        spent = sum(phase.disk_time_ns.values())
-        if spent:
-            shares = {what: percent(ns / spent) for what, ns in phase.disk_time_ns.items()}
-            parts = [f"{LABELS.get(what, what)} {share}" for what, share in shares.items()]
-            kind = "volume_time" if "latency" in shares else "disk_time"
+        times = phase.disk_time_ns
+        requests = phase.figures.requests
+        if spent := sum(times.values()):
+            parts = [
+                f"{LABELS.get(what, what)} {percent(ns / spent)}" for what, ns in times.items()
+            ]
+            kind = "volume_time" if "latency" in times else "disk_time"
+            if phase.disk_queue_ns and requests and not phase.saturated:
+                parts.append(f"queue {latency(phase.disk_queue_ns / requests)} per request")
             first = phase is result.phases["none"]
-            if phase.disk_queue_ns and phase.figures.requests and not phase.saturated:
-                parts.append(
-                    f"queue {latency(phase.disk_queue_ns / phase.figures.requests)} per request"
-                )
             yield LABELS[kind] if first else "", f"{label}: " + joined(parts)
 
 
@@ -181,17 +179,20 @@ def _controller(result: Result) -> Rows:
     """Yield the traffic through the DRAM of a RAID controller."""
     shown = rows(result) or [(LABELS["none"], result.phases["none"])]
     label, phase = shown[-1]
-    counted = phase.counters
-    destages = counted.get("controller_destages")
+    destages = phase.counters.get("controller_destages")
     if destages is None:
         return
+    read, written, destaged = (
+        human_size(phase.counters[f"controller_{name}_bytes"])
+        for name in ("dram_read", "write_back", "destaged")
+    )
     parts = [
-        f"{label}: {human_size(counted['controller_dram_read_bytes'])} read from its DRAM",
-        f"{human_size(counted['controller_write_back_bytes'])} written to it",
-        f"{human_size(counted['controller_destaged_bytes'])} from there to the disks",
+        f"{label}: {read} read from its DRAM",
+        f"{written} written to it",
+        f"{destaged} from there to the disks",
     ]
     if destages:
-        share = counted["controller_full_stripes"] / destages
+        share = phase.counters["controller_full_stripes"] / destages
         parts.append(f"{percent(share)} of those writes are full stripes")
     yield LABELS["controller"], joined(parts)
 
@@ -212,9 +213,8 @@ def _model(result: Result) -> Rows:
     fidelity = result.fidelity
     if not fidelity.measured.count:
         return
-    measured, modelled = (
-        latency(one.percentile(50)) for one in (fidelity.measured, fidelity.modelled)
-    )
+    both = (fidelity.measured, fidelity.modelled)
+    measured, modelled = (latency(one.percentile(50)) for one in both)
     if not fidelity.is_known:
         text = f"not compared with the recorded latencies: {fidelity.why_not}"
     elif fidelity.is_other_kind:
@@ -246,13 +246,12 @@ def _activity(result: Result) -> Rows:
 
 def _page(result: Result) -> Rows:
     """Yield the number of fills that the configured rate limit rejected."""
-    declined = result.cached.whole.counters.get("fills_over_rate", 0)
-    if declined:
-        begun = result.cached.whole.counters["fills_started"]
-        yield (
-            LABELS["fill"],
-            f"{human_count(begun)} started, {human_count(declined)} beyond the limit fill_rate",
+    counters = result.cached.whole.counters
+    if counters.get("fills_over_rate"):
+        begun, declined = (
+            human_count(counters[f"fills_{each}"]) for each in ("started", "over_rate")
         )
+        yield LABELS["fill"], f"{begun} started, {declined} beyond the limit fill_rate"
 
 
 def _write_back(result: Result) -> Rows:
@@ -267,12 +266,12 @@ def _write_back(result: Result) -> Rows:
         parts.append(f"{human_size(cleaned)} written back in {human_count(writes)} writes")
         dirty = counters["dirty_pages"]
         parts.append(f"{human_count(dirty)} page{'s' * (dirty != 1)} dirty at the end")
-    if counters.get("writes_limited"):
-        limited = human_count(counters["writes_limited"])
-        parts.append(f"{limited} page writes went to the disks, as the dirty limit was reached")
-    if counters.get("stalls"):
-        stalls = human_count(counters["stalls"])
-        parts.append(f"{stalls} pages not cached, as all possible victims were dirty")
+    for name, words in (
+        ("writes_limited", "page writes went to the disks, as the dirty limit was reached"),
+        ("stalls", "pages not cached, as all possible victims were dirty"),
+    ):
+        if counters.get(name):
+            parts.append(f"{human_count(counters[name])} {words}")
     if result.dirty is not None:
         parts += _dirty(result.dirty)
     where = "one SSD" if members == 1 else f"{members} striped SSDs"
@@ -371,12 +370,10 @@ def _kind(result: Result) -> tuple[str, Callable[[Result], Rows]]:
 
 def _warm_start(result: Result) -> Rows:
     """Yield the effect of a warm start, if there was one."""
-    results = result.beginning
-    if results is None or not rows(result):
-        return
-    yield LABELS["warm_start"], joined(_done(results))
-    yield "", joined(_worth(results))
-    yield "", joined(_spent(results))
+    if result.beginning is not None and rows(result):
+        yield LABELS["warm_start"], joined(_done(result.beginning))
+        yield "", joined(_worth(result.beginning))
+        yield "", joined(_spent(result.beginning))
 
 
 def _done(beginning: Beginning) -> Iterator[str]:

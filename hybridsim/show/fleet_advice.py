@@ -125,9 +125,7 @@ def brings(document: Document) -> str:
     result = []
     if waits["gain"]:
         now, then = (waits[each] / waits["requests"] for each in ("cached_ns", "alone_ns"))
-        ends = ""
-        if waits["low"] and waits["high"]:
-            ends = f" ({factor(waits['low'])} to {factor(waits['high'])})"
+        ends = f" ({of_one.interval(waits)})" if waits["low"] and waits["high"] else ""
         of = "with a cache" if waits["members"] == use else f"on {waits['members']} of {use}"
         result.append(
             f"A request {of} takes {latency(now)} on average instead of {latency(then)}: "
@@ -178,16 +176,12 @@ def costs(document: Document) -> str:
 def risks(document: Document) -> str:
     """Return how many of those with a use have which risk."""
     use = [each["advice"] for each in document["members"] if each["answer"] == YES]
-    counts: dict[str, int] = {}
-    for each in use:
-        pick = each["recommended"]
-        before, after = pick["p99_ns"]["none"], pick["p99_ns"]["cached"]
-        for word, is_so in (
-            ("dirty data on the SSDs alone", pick["bought"]["mirrored"]),
-            ("slower slowest 1%", bool(before and after and after > of_one.WORSE_TAIL * before)),
-            ("not steady at the end", not pick["steady"]),
-        ):  # fmt: skip
-            counts[word] = counts.get(word, 0) + is_so
+    picks = [each["recommended"] for each in use]
+    counts = {
+        "dirty data on the SSDs alone": sum(each["bought"]["mirrored"] for each in picks),
+        "slower slowest 1%": sum(map(of_one.is_tail_worse, picks)),
+        "not steady at the end": sum(not each["steady"] for each in picks),
+    }
     words = [f"{word}: {number} of {len(use)}" for word, number in counts.items() if number]
     result = "; ".join([*words, "another day's loads may differ"])
     return f"{result[:1].upper()}{result[1:]}."
@@ -229,7 +223,7 @@ def worded(member: Document) -> str:
     """Return a member's answer, as a cell: 'yes', 'probably not', 'not yet'."""
     answer = member["answer"]
     return (
-        ANSWERS[answer] if answer == UNSURE else in_table(answer, of_one.is_sure(member["advice"]))
+        ANSWERS[UNSURE] if answer == UNSURE else in_table(answer, of_one.is_sure(member["advice"]))
     )
 
 
@@ -250,8 +244,7 @@ def servers(document: Document) -> tuple[list[str], list[list[str]]]:
         [
             name, str(each["volumes"]), human_size(each["cache_bytes"]),
             f"{each['drives']} x {human_drive(bought['drive_bytes'])}",
-            NONE if each["busy"] is None else percent(each["busy"]),
-            NONE if each["years"] is None else lasting(each["years"]),
+            percent(each["busy"]), NONE if each["years"] is None else lasting(each["years"]),
             of_one.cost(document, each["cost"]),
         ]
         for name, each in zip(names, bought["servers"])
@@ -265,9 +258,7 @@ def kinds(document: Document) -> tuple[list[str], list[list[str]]]:
     rows = []
     for each in document["kinds"]:
         waits = each["waits"]
-        ends = NONE
-        if waits["low"] and waits["high"]:
-            ends = f"{factor(waits['low'])} to {factor(waits['high'])}"
+        ends = of_one.interval(waits) if waits["low"] and waits["high"] else NONE
         rows.append([
             each["name"], f"{each['members']} of {document['answers'][YES]}",
             factor(waits["gain"]), ends, str(each["drives"]),

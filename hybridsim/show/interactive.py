@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from html import escape
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.advice.alternatives import cache_cost
@@ -129,7 +128,7 @@ class Explorer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file; raise UsageError if it cannot be written."""
-        write_text(str(Path(path)), self.page())
+        write_text(os.fspath(path), self.page())
 
     def frame(self) -> DataFrame:
         """Return a pandas frame with a row per replay; see Exploration.frame."""

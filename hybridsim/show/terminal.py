@@ -22,7 +22,6 @@ from rich.text import Text
 
 from hybridsim.answers.advice.alternatives import KEEPS_WRITES
 from hybridsim.answers.forecast import YES
-from hybridsim.answers.metrics import Kind
 from hybridsim.answers.outcome import Phase
 from hybridsim.answers.requirements import Checked
 from hybridsim.answers.result import Result
@@ -34,6 +33,7 @@ from hybridsim.foundation.units import human_count, human_size
 from hybridsim.foundation.wording import (
     NONE,
     answered,
+    counted,
     lasting,
     latency,
     money,
@@ -76,6 +76,7 @@ LONGEST_SENTENCE = 4  # lines
 LONGEST_NAME = 40  # characters
 ROOMY = 2  # times what it ever held: a cache for which a smaller one is suggested
 SHORT_LIFE_YEARS = 5.0  # the usual warranty of an SSD
+PLAIN = {LABELS["warm"], LABELS["cached"], LABELS["last_fifth"]}  # rows that are not dim
 LOADS = {
     "open": "Requests arrive at their recorded times.",
     "closed": "A fixed number of requests is outstanding; recorded times are ignored.",
@@ -125,8 +126,10 @@ def _sections(
 ) -> Iterator[RenderableType]:
     yield from _first_screen(result, width)
     if result.events:
+        kind = str(result.scenario.get("cache_kind", "none"))
+        happened = (" ".join(sentences(each.to_dict(), kind)) for each in result.events)
         yield ""
-        yield _lines(_events(result), width)
+        yield _lines([(LABELS["event"], words) for words in happened], width)
     if not details:
         return
     yield ""
@@ -178,27 +181,25 @@ def required(checked: list[Checked]) -> list[tuple[str, str]]:
     return labelled(LABELS["required"], texts)
 
 
-def _events(result: Result) -> list[tuple[str, str]]:
-    kind = str(result.scenario.get("cache_kind", "none"))
-    return [(LABELS["event"], " ".join(sentences(each.to_dict(), kind))) for each in result.events]
-
-
 def _trace(result: Result) -> list[tuple[str, str]]:
-    trace = result.trace
-    figures = result.cached.whole.figures
-    both = figures.reads.count + figures.writes.count
-    parts = [
-        str(trace.get("name", "")),
-        *recorded(figures.requests, trace.get("span_ns", result.cached.end_ns)),
-        f"{percent(figures.reads.count / both if both else None)} reads",
-    ]
-    if trace.get("footprint_bytes"):
-        parts.append(f"touches {human_size(trace['footprint_bytes'])}")
+    parts = [str(result.trace.get("name", "")), *_load(result)]
+    if result.trace.get("footprint_bytes"):
+        parts.append(f"touches {human_size(result.trace['footprint_bytes'])}")
     rows = [(LABELS["trace"], joined(parts))]
     if result.warnings:
-        number = len(result.warnings)
-        rows.append(("", f"⚠ {number} warning{'s' * (number != 1)}: see `{LABELS['notes']}`"))
+        warnings = counted(len(result.warnings), "warning")
+        rows.append(("", f"⚠ {warnings}: see `{LABELS['notes']}`"))
     return rows
+
+
+def _load(result: Result) -> list[str]:
+    """Return how many requests there were, in which time, and how many of them read."""
+    figures = result.cached.whole.figures
+    both = figures.reads.count + figures.writes.count
+    return [
+        *recorded(figures.requests, result.trace.get("span_ns", result.cached.end_ns)),
+        f"{percent(figures.reads.count / both if both else None)} reads",
+    ]
 
 
 def model_error(result: Result) -> list[tuple[str, str]]:
@@ -208,18 +209,12 @@ def model_error(result: Result) -> list[tuple[str, str]]:
         return []
     if not found.figures:
         return [(LABELS["interval"], f"none for the model's error: {found.why_not}")]
-    words = {
-        "iops": (LABELS["iops"], lambda value: f"{value:,.0f}"),
-        "hit_ratio": (LABELS["hit_ratio"], percent),
-        "steady_iops": (f"steady {LABELS['iops']}", lambda value: f"{value:,.0f}"),
-        "steady_hit_ratio": (f"steady {LABELS['hit_ratio']}", percent),
-        "promotions": ("promotions", human_count),
-        "cache_misses": ("cache_misses", human_count),
-    }
+    forms = {"iops": "{:,.0f}".format, "hit_ratio": percent}
     shown = []
     for name, ends in found.figures.items():
-        word, form = words[name]
-        value, low, high = (form(each) for each in ends)
+        figure = name.removeprefix("steady_")
+        word = f"{'steady ' * (figure != name)}{LABELS.get(figure, figure)}"
+        value, low, high = map(forms.get(figure, human_count), ends)
         shown.append(f"{word} {value} ({low} to {high})")
     return [(LABELS["interval"], joined(shown)), ("", found.covers or "")]
 
@@ -302,7 +297,7 @@ def _table(result: Result) -> Table:
         if what == "writes":
             grid.add_row(Text(LABELS[what], "bold"))
         for label, *cells in figures:
-            grid.add_row(label, *cells, style=_style(label))
+            grid.add_row(label, *cells, style="" if label in PLAIN else "dim")
     return grid
 
 
@@ -323,13 +318,9 @@ def _figures(result: Result) -> Iterator[tuple[str, list[list[str]]]]:
     hits = [NONE if phase is alone else percent(phase.figures.hit_ratio) for _, phase in shown]
     yield "reads", [[label, *_cells(phase, phase.figures.reads, hit)]
                     for (label, phase), hit in zip(shown, hits)]  # fmt: skip
-    if result.cached.whole.figures.latency[Kind.WRITE].count:
+    if result.cached.whole.figures.writes.count:
         yield "writes", [[label, *_cells(phase, phase.figures.writes, "")]
                          for label, phase in shown]  # fmt: skip
-
-
-def _style(label: str) -> str:
-    return "" if label in (LABELS["warm"], LABELS["cached"], LABELS["last_fifth"]) else "dim"
 
 
 def _cells(phase: Phase, requests: Distribution, hit: str) -> list[str]:
@@ -410,11 +401,12 @@ def _what_to_do(result: Result) -> list[str]:
     if verdict.condition:
         answer = f"{answer[:-1]}, {verdict.condition}."
     sentences = [f"{answer} {verdict.action}"]
-    for each in missed:
-        sentences.append(f"{MISSED} required: {each.requirement.text}: {each.words}.")
-    for each in result.required:
-        if each.met and not each.is_sure:
-            sentences.append(f"{LIKELY} Perhaps met: {each.requirement.text}: {each.ranged}.")
+    sentences += [f"{MISSED} required: {each.requirement.text}: {each.words}." for each in missed]
+    sentences += [
+        f"{LIKELY} Perhaps met: {each.requirement.text}: {each.ranged}."
+        for each in result.required
+        if each.met and not each.is_sure
+    ]
     if result.required and all(each.is_sure for each in result.required):
         number = len(result.required)
         met = result.required[0].requirement.text if number == 1 else f"all {number} requirements"
@@ -464,24 +456,24 @@ def _costs(result: Result) -> Iterator[str]:
         known = result.warm_interval
         warm = ranged(known.value, known.low, known.high) if known else span(result.warm_up.warm_ns)
         yield f"It takes {warm} to warm up."
-    wear = result.wear
-    if wear is not None and wear.years is not None and _is_long(result):
-        yield f"It writes {per_day(result)} a day to the SSD: rated life {lasting(wear.years)}."
+    if (years := _years(result)) is not None:
+        yield f"It writes {per_day(result)} a day to the SSD: rated life {lasting(years)}."
 
 
 def _most_held_bytes(result: Result) -> int | None:
     """Return how much the cache ever held; None if unknown."""
     present = result.cached.counters
     pages = result.scenario.get("cache_pages")
-    if not pages or "pages_present" not in set(present):
+    if not pages or "pages_present" not in present:
         return None
-    most = int(present.column("pages_present").max())
+    most = int(present["pages_present"].max())
     return most * int(result.scenario["cache_bytes"]) // int(pages)
 
 
-def _is_long(result: Result) -> bool:
-    """Return whether the run is long enough to extrapolate to days and years."""
-    return result.phases["whole"].span_ns >= SHORTEST_NS
+def _years(result: Result) -> float | None:
+    """Return the life of the SSD, if the run is long enough to extrapolate to years."""
+    is_long = result.phases["whole"].span_ns >= SHORTEST_NS
+    return result.wear.years if result.wear and is_long else None
 
 
 def _risks(result: Result) -> Iterator[str]:
@@ -489,10 +481,8 @@ def _risks(result: Result) -> Iterator[str]:
     if number:
         more = f" ({number - 1} more with --details)" if number > 1 else ""
         yield f"⚠ {result.warnings[0].text.rstrip('.')}{more}."
-    wear = result.wear
-    if wear is not None and wear.years is not None and _is_long(result):
-        if wear.years < SHORT_LIFE_YEARS:
-            yield f"The SSD wears out in {lasting(wear.years)}."
+    if (years := _years(result)) is not None and years < SHORT_LIFE_YEARS:
+        yield f"The SSD wears out in {lasting(years)}."
     if rows(result):
         seen = span(result.trace.get("span_ns", result.cached.end_ns))
         if result.judgement.forecast is None:
@@ -503,15 +493,13 @@ def _risks(result: Result) -> Iterator[str]:
 
 
 def _assumed(result: Result) -> Iterator[str]:
-    trace, scenario = result.trace, result.scenario
-    figures = result.cached.whole.figures
-    both = figures.reads.count + figures.writes.count
-    name, half = str(trace.get("name", "the trace")), LONGEST_NAME // 2 - 2
+    scenario = result.scenario
+    half = LONGEST_NAME // 2 - 2
+    name = str(result.trace.get("name", "the trace"))
     if len(name) > LONGEST_NAME:
         name = f"{name[:half]}...{name[-half:]}"
-    load = recorded(figures.requests, trace.get("span_ns", result.cached.end_ns))
-    reads = percent(figures.reads.count / both if both else None)
-    yield f"{name}: {' in '.join(load)}, {reads} reads."
+    requests, seconds, reads = _load(result)
+    yield f"{name}: {requests} in {seconds}, {reads}."
     array = str(scenario.get("summary", "")).partition("; cache")[0]
     if array:
         yield f"Disks: {array}."

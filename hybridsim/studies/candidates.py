@@ -19,7 +19,7 @@ from hybridsim.answers.advice.alternatives import (
     human_drive,
 )
 from hybridsim.answers.judge import Judgement, Pair
-from hybridsim.answers.ledger import JOINED
+from hybridsim.answers.metrics import JOINED
 from hybridsim.answers.outcome import Wear, wear
 from hybridsim.answers.result import Result
 from hybridsim.caches import CACHES
@@ -273,7 +273,7 @@ class Row:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         judgement, warm_up = self.judgement, self.result.warm_up
-        dirty = self.result.both.cached.counters.column("dirty_bytes")
+        dirty = self.result.both.cached.counters["dirty_bytes"]
         return {
             "kind": self.candidate.kind,
             "mode": self.candidate.mode,

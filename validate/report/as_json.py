@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hybridsim.show import comparison
 from validate.report.columns import HEADS, cells
 from validate.report.holding import Held
 from validate.twin import calibrate
@@ -42,5 +41,5 @@ def _run(run: Held) -> dict[str, Any]:
         "assumptions": twin.assumptions,
         "calibration": calibrate.as_json(twin.calibration),
         "scenario": twin.scenario,
-        "comparison": comparison.document(run.found),
+        "comparison": run.found.to_dict(),
     }

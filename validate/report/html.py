@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hybridsim.answers.measurements.measurement import HIT_RATIO, IOPS, Samples
-from hybridsim.show import comparison
-from hybridsim.show.charts import Chart, Line, axes
+from hybridsim.show.charts import Axis, Chart, Line
 from hybridsim.show.charts.answers import overlays
 from hybridsim.show.html import page as html_page
 from hybridsim.show.html.blocks import Block, Code, Prose, Row, Section, Table
@@ -44,7 +43,7 @@ def _overview(runs: Sequence[Held]) -> Section:
 
 def _section(number: int, run: Held) -> Section:
     """Return the section of one run: verdict, curves, figures, and the twin's scenario."""
-    values = comparison.document(run.found)
+    values = run.found.to_dict()
     curves = [each for each in overlays(values) if _is_shown(each)]
     charts = [*curves, *_counters(run)]
     verdict, *rest = agreement(values).blocks
@@ -55,7 +54,7 @@ def _section(number: int, run: Held) -> Section:
     ]
     if twin.calibration.checks:
         words.append(f"Bare runs: {summary(twin.calibration)}.")
-    blocks: list[Block] = [
+    blocks: list[Block | None] = [
         verdict,
         Row([_of_run(chart, number) for chart in charts]),
         *rest,
@@ -78,7 +77,7 @@ def _counters(run: Held) -> Iterator[Chart]:
             continue
         lines = [_line(name, side, each) for side, each in zip(SIDES, samples)]
         end = max(float(each.time_ns[-1]) for each in samples)
-        yield Chart(name, f"cache {name}", axes.times(end), axes.counts(name), lines)
+        yield Chart(name, f"cache {name}", Axis.times(end), Axis.counts(name), lines)
 
 
 def _line(name: str, side: str, samples: Samples) -> Line:

@@ -14,12 +14,7 @@ from dataclasses import dataclass, replace
 from hybridsim.answers.check.observed import TOTAL_BLOCKS, UNUSED, Snapshot
 from hybridsim.answers.check.promise import Promise, Window
 from hybridsim.answers.dirt import OPEN_CAS_COUNTS
-from hybridsim.answers.model_error import (
-    FEW_WRITES,
-    LEVEL,
-    half_of,
-    interval,
-)
+from hybridsim.answers.model_error import FEW_WRITES, LEVEL, based_on, half_of, interval
 from hybridsim.foundation.documents import Document
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import hint
@@ -329,7 +324,7 @@ def _figures(
             yield Figure(name, unit, value, measured, basis=basis)
             return
         low, high, more = ends(value, half.width)
-        basis = f"{LEVEL:.0%} interval from {half.basis}{more}"
+        basis = f"{LEVEL:.0%} interval from {based_on([half])}{more}"
         yield Figure(name, unit, value, measured, low, high, basis)
 
     def of_hits(value: float, width: float) -> tuple[float, float, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from hybridsim.foundation.units import human_size
-from hybridsim.show.charts import ENDS, Axis, Chart, Line, Mark, Ranges, axes
+from hybridsim.show.charts import ENDS, Axis, Chart, Line, Mark, Ranges, maximum
 from hybridsim.show.charts.replay import Document
 from hybridsim.show.charts.tables import front
 from hybridsim.show.curve import no_knee
@@ -32,7 +32,7 @@ def by_size(document: Document) -> list[Chart]:
     sizes = [each["size_bytes"] for each in document["tried"]]
     answer = document["answer"]
     marks = [Mark("answer", answer["size_bytes"])] if answer else []
-    x = axes.sizes(max(sizes), log=len(sizes) > 2)
+    x = Axis.sizes(max(sizes), log=len(sizes) > 2)
     if len(kinds) == 1:
         lines = [
             _line(document["tried"], f"{name}_ns", f"size-{name}", name, name)
@@ -46,11 +46,11 @@ def by_size(document: Document) -> list[Chart]:
                      for end in ("low", "high"))  # fmt: skip
         lines[place] = replace(lines[place], low=low, high=high)
     label = "read latency" if len(kinds) == 1 else "mean read latency"
-    y = axes.latencies(0, label, log=True)
+    y = Axis.latencies(0, label, log=True)
     hits = [_line(tried, "hit", f"size-hit-{place}", name)
             for place, (name, tried) in enumerate(kinds.items())]  # fmt: skip
     return [
-        Chart("hit-by-size", "Hit ratio, warm", x, axes.shares("hit ratio"), hits, marks=marks),
+        Chart("hit-by-size", "Hit ratio, warm", x, Axis.shares("hit ratio"), hits, marks=marks),
         Chart("latency-by-size", "Read latency, warm", x, y, lines, marks=marks, note=SHADED),
     ]
 
@@ -95,7 +95,7 @@ def miss_ratios(curves: Mapping[str, Document], chosen_bytes: int | None = None)
         for name, chart in charts.items()
         for mark in chart.marks
     }
-    x = axes.sizes(max(axes.maximum(line.x) for line in lines))
+    x = Axis.sizes(max(maximum(line.x) for line in lines))
     return replace(first, lines=lines, marks=list(marks), x=x)
 
 
@@ -121,7 +121,7 @@ def miss_ratio(curve: Document, chosen_bytes: int | None = None) -> Chart:
         marks.append(Mark("knee", sizes[near], ratios[near]))
     if chosen_bytes is not None:
         marks.append(Mark("chosen", chosen_bytes))
-    x, y = axes.sizes(sizes[-1]), axes.shares("miss ratio")
+    x, y = Axis.sizes(sizes[-1]), Axis.shares("miss ratio")
     title = "Miss ratio by cache size"
     return Chart("miss-ratio-curve", title, x, y, [line], marks=marks, note=note)
 
@@ -144,7 +144,7 @@ def cost(document: Document) -> Chart:
         Line("front", "Pareto front", *on_front, "line", "warm"),
     ]  # fmt: skip
     x = Axis("cost", document["price"].get("currency", ""), low=0)
-    y = axes.latencies(axes.maximum(ys), "mean latency")
+    y = Axis.latencies(maximum(ys), "mean latency")
     return Chart("cost", "Latency by cost", x, y, lines)
 
 
@@ -153,7 +153,7 @@ def cost_by_size(document: Document) -> Chart:
     priced = sorted(_priced(document["sizes"]), key=lambda one: float(one["cost"]))
     xs, ys, names = ([one[key] for one in priced] for key in ("cost", "mean_ns", "what"))
     lines = [Line("sizes", "SSD cache", xs, ys, "both", "warm", names=names)]
-    x, y = Axis("cost of the SSD", low=0), axes.latencies(axes.maximum(ys), "mean latency")
+    x, y = Axis("cost of the SSD", low=0), Axis.latencies(maximum(ys), "mean latency")
     return Chart("cost-by-size", "Latency by cost of the SSD", x, y, lines)
 
 
@@ -169,12 +169,12 @@ def by_depth(document: Document) -> Iterator[Chart]:
     for name in PARAMETERS:
         is_sequential = name.startswith("sequential")
         title, gid = name.capitalize(), name.replace(" ", "-")
-        x = axes.counts("queue depth", log=True, base=2)
+        x = Axis.counts("queue depth", log=True, base=2)
         lines = _by_depth(document, name, "bytes_per_s" if is_sequential else "iops")
-        most = axes.maximum(value for line in lines for value in line.y)
-        y = axes.rates(most, "bandwidth") if is_sequential else axes.counts("IOPS", log=True)
+        most = maximum(value for line in lines for value in line.y)
+        y = Axis.rates(most, "bandwidth") if is_sequential else Axis.counts("IOPS", log=True)
         yield Chart(f"bench-{gid}", title, x, y, lines)
-        lines, y = _by_depth(document, name, "p99_ns"), axes.latencies(0, "p99 latency", log=True)
+        lines, y = _by_depth(document, name, "p99_ns"), Axis.latencies(0, "p99 latency", log=True)
         yield Chart(f"bench-p99-{gid}", f"{title}: p99", x, y, lines)
 
 
@@ -210,9 +210,9 @@ def _overlay(number: int, curve: Document) -> Chart:
         Line(f"{side}-{number}", side, x, curve[side]["x"], role=side)
         for side in ("real", "simulated")
     ]
-    highest = axes.maximum(value for line in lines for value in line.y)
+    highest = maximum(value for line in lines for value in line.y)
     end = curve["time_ns"][-1] + width
-    return Chart(f"overlay-{number}", name, axes.times(end), _measure(name, highest), lines,
+    return Chart(f"overlay-{number}", name, Axis.times(end), _measure(name, highest), lines,
                  sync="time")  # fmt: skip
 
 
@@ -220,7 +220,7 @@ def _measure(name: str, highest: float) -> Axis:
     """Return the axis of a measure by its name."""
     last = name.rpartition(" ")[2]
     if "hit ratio" in name:
-        return axes.shares("hit ratio")
+        return Axis.shares("hit ratio")
     if "bandwidth" in name:
-        return axes.rates(highest, "bandwidth")
-    return axes.latencies(highest) if "lat" in last else axes.counts(last)
+        return Axis.rates(highest, "bandwidth")
+    return Axis.latencies(highest) if "lat" in last else Axis.counts(last)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hybridsim.foundation.codes import Reason
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.explain import REASONS
-from hybridsim.show.charts import Axis, Band, Bars, Chart, Heat, Line, Mark, Value, axes
+from hybridsim.show.charts import Axis, Band, Bars, Chart, Heat, Line, Mark, Value, maximum
 
 Document = Mapping[str, Any]
 
@@ -80,7 +80,7 @@ def _over_time(
         Band(each.label, each.figures["start_ns"], each.figures["end_ns"], each.role)
         for each in phases(document)[1:]
     ]
-    x = axes.times(end_ns(document))
+    x = Axis.times(end_ns(document))
     return Chart(gid, title, x, y, lines, bands if len(bands) > 1 else [], sync="time", **more)
 
 
@@ -105,21 +105,21 @@ def warm_ups(documents: Mapping[str, Document]) -> Chart:
         replace(_smoothed(each, name, ""), gid=f"warm-up-{name}")
         for name, each in documents.items()
     ]
-    x = axes.times(max(end_ns(each) for each in documents.values()))
-    y = axes.shares("hit ratio") if measures == {"hit ratio"} else axes.counts("IOPS")
+    x = Axis.times(max(end_ns(each) for each in documents.values()))
+    y = Axis.shares("hit ratio") if measures == {"hit ratio"} else Axis.counts("IOPS")
     return Chart("warm-up", "Warm-up", x, y, lines)
 
 
 def _hit_ratio(document: Document) -> Chart:
     """Return the hit ratio of reads over time."""
-    title, y = "Hit ratio: reads that came from the SSD", axes.shares("hit ratio")
+    title, y = "Hit ratio: reads that came from the SSD", Axis.shares("hit ratio")
     return _judged(document, "hit-ratio", title, y, "hit ratio", "hit", "other")
 
 
 def _throughput(document: Document) -> Iterator[Chart]:
     """Return IOPS, if they are a result and not specified by the trace."""
     if not _is_open(document):
-        y = axes.counts("IOPS")
+        y = Axis.counts("IOPS")
         yield _judged(document, "iops", "Requests per second", y, "IOPS", "iops", "real")
 
 
@@ -167,7 +167,7 @@ def _latency(document: Document) -> Chart:
             "The disks alone take longer for the same requests, so their latencies do not fit this "
             "time axis: see the distributions below."
         )
-    y = axes.latencies(0, "read latency", log=True)
+    y = Axis.latencies(0, "read latency", log=True)
     return _over_time(document, "latency", "Read latency", y, lines, note=note)
 
 
@@ -181,8 +181,8 @@ def _occupancy(document: Document) -> Iterator[Chart]:
     width = _width_ns(series, end_ns(document))
     ends = [start + width for start in series["start_ns"]]
     held: list[Value] = [None if each is None else each * (size / pages) for each in present]
-    largest = max(size, axes.maximum(held))
-    y = replace(axes.sizes(largest, "data on the SSD"), high=largest)
+    largest = max(size, maximum(held))
+    y = replace(Axis.sizes(largest, "data on the SSD"), high=largest)
     lines = [Line("occupancy", "occupancy", ends, held, "area", "real")]
     yield _over_time(document, "occupancy", "Occupancy", y, lines)
 
@@ -200,7 +200,7 @@ def distributions(document: Document) -> Iterator[Chart]:
             if each.figures[what]["n"] >= FEWEST
         ]  # fmt: skip
         if lines:
-            x, y = axes.latencies(0, log=True), axes.shares(f"share of the {what}s")
+            x, y = Axis.latencies(0, log=True), Axis.shares(f"share of the {what}s")
             yield Chart(f"cdf-{what}", f"Latency of {what}s", x, y, lines)
 
 
@@ -235,7 +235,7 @@ def ways(document: Document) -> Bars | None:
         "Each part is the share of reads that take that path times their mean latency; the parts "
         "add up to the mean latency of a read."
     )
-    x = axes.latencies(max(sum(values) for _, values in rows), "mean read latency")
+    x = Axis.latencies(max(sum(values) for _, values in rows), "mean read latency")
     parts_of = [*WAYS.values(), "disks alone"]
     return Bars("ways", "Mean read latency by path", x, parts_of, rows, note, ["", "", "", "none"])
 
@@ -256,7 +256,7 @@ def device_time(document: Document) -> Bars | None:
         "background work (fills, write-back) and adds up parallel work, so it can exceed the "
         "latency."
     )
-    x = axes.latencies(max(sum(spent.values()) for _, spent in rows), "time per request")
+    x = Axis.latencies(max(sum(spent.values()) for _, spent in rows), "time per request")
     bars = [(label, [spent.get(name, 0.0) for name in parts]) for label, spent in rows]
     return Bars("device-time", "Device time per request", x, parts, bars, note)
 
@@ -285,7 +285,7 @@ def disk_time(document: Document) -> Bars | None:
         total = sum(spent.values())
         rows.append((each.label, [(busy or 0.0) * spent.get(name, 0) / total for name in parts]))
     title = "Disk time by activity" if are_disks else "Volume requests by cause of waiting"
-    x = axes.shares("share of the disks' time" if are_disks else "share of the requests' time")
+    x = Axis.shares("share of the disks' time" if are_disks else "share of the requests' time")
     note = "In the remaining time the disks are idle." if are_disks else ""
     return Bars("disk-time", title, x, [ACTIVITIES[name] for name in parts], rows, note)
 
@@ -304,7 +304,7 @@ def disks_over_time(document: Document) -> Chart | None:
         for name, times in spent.items()
     ]
     title = "Disk time by activity over time" + (", with the cache" if has_cache(document) else "")
-    y = axes.shares("disks busy", None)
+    y = Axis.shares("disks busy", None)
     return _over_time(document, "disk-time-series", title, y, lines, is_stacked=True)
 
 
@@ -312,11 +312,11 @@ def ssds_over_time(document: Document) -> Chart | None:
     """Return the utilisation of the SSDs over time; None if they are unused."""
     series = document["series"]
     busy = series["ssd_utilisation"]
-    if not axes.maximum(busy):
+    if not maximum(busy):
         return None
     lines = [Line("ssd-busy", "SSD busy", middles(series, end_ns(document)), busy, "area", "real")]
     note = "Share of the time with a request outstanding, as iostat's %util."
-    y = axes.shares("SSD busy", None)
+    y = Axis.shares("SSD busy", None)
     return _over_time(document, "ssd-busy", "SSD utilisation", y, lines, note=note)
 
 
@@ -328,7 +328,7 @@ def written(document: Document) -> Chart | None:
         return None
     x = middles(series, end_ns(document))
     lines = [Line("ssd-writes", "written", x, rates, "area", "real")]
-    y = axes.rates(axes.maximum(rates), "written")
+    y = Axis.rates(maximum(rates), "written")
     return _over_time(document, "ssd-writes", "Written to the SSD", y, lines)
 
 
@@ -356,7 +356,7 @@ def reasons(document: Document) -> Chart | None:
         )
         for name, numbers in sorted(by_reason.items(), key=lambda each: -sum(each[1]))
     ]  # fmt: skip
-    title, y = "Reads that did not come from the SSD, by reason", axes.shares("share of the reads")
+    title, y = "Reads that did not come from the SSD, by reason", Axis.shares("share of the reads")
     return _over_time(document, "reasons", title, y, lines, is_stacked=True)
 
 
@@ -375,7 +375,7 @@ def address_maps(document: Document) -> Iterator[Heat]:
             continue
         wide, high = result["width_ns"] * len(counts), result["height_bytes"] * len(counts[0])
         yield Heat(
-            f"map-{what}", f"Where it {what}", axes.times(wide, "time in the trace"),
-            axes.sizes(high, "address"), result["width_ns"], result["height_bytes"], counts,
+            f"map-{what}", f"Where it {what}", Axis.times(wide, "time in the trace"),
+            Axis.sizes(high, "address"), result["width_ns"], result["height_bytes"], counts,
             f"Darker cells have more {what}; empty cells are not accessed.",
         )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from hybridsim.foundation.arrays import Int32s, Ints, longer
 from hybridsim.foundation.units import parse_size
 from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
-from hybridsim.show.charts import Axis, Chart, Line, axes
+from hybridsim.show.charts import Axis, Chart, Line
 
 PER_OCTAVE = 4  # bins
 OCTAVES = 56  # from 1 us up
@@ -75,4 +75,4 @@ def reuse_chart(several: Mapping[str, ReuseTimes]) -> Chart:
         for name, each in several.items()
     ]
     x = Axis("time since the last access", "s", 1e9, log=True)
-    return Chart("reuse", "Reuse times", x, axes.shares("share of the accesses"), lines)
+    return Chart("reuse", "Reuse times", x, Axis.shares("share of the accesses"), lines)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hybridsim.show.charts import Axis, Beside, Chart, Dots, Line, Value, axes
+from hybridsim.show.charts import Axis, Beside, Chart, Dots, Line, Value, maximum
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -76,19 +76,19 @@ def named(key: str, values: Sequence[float]) -> Axis:
     """Return the axis of a column by the end of its name."""
     words = key.replace("_", " ").replace(".", " ")
     if key == "time_ns":
-        return axes.times(axes.maximum(values))
+        return Axis.times(maximum(values))
     if key.endswith("_ratio"):
-        return axes.shares(words, high=None)
+        return Axis.shares(words, high=None)
     if key.endswith("_share"):
-        return axes.shares(words.removesuffix(" share"), high=None)
+        return Axis.shares(words.removesuffix(" share"), high=None)
     for suffix, unit in UNITS.items():
         if key.endswith(suffix):
             return Axis(words[: -len(suffix)], unit, low=0)
     if key.endswith("_ns"):
-        return axes.latencies(axes.maximum(values), words.removesuffix(" ns"))
+        return Axis.latencies(maximum(values), words.removesuffix(" ns"))
     if key.endswith("_bytes"):
-        return axes.sizes(axes.maximum(values), words.removesuffix(" bytes"))
-    return axes.counts(words.replace("iops", "IOPS"))
+        return Axis.sizes(maximum(values), words.removesuffix(" bytes"))
+    return Axis.counts(words.replace("iops", "IOPS"))
 
 
 def lines(rows: Rows, x: str, y: str, by: str | Sequence[str] = "") -> Chart:

@@ -26,6 +26,7 @@ from hybridsim.show.charts.layout import DARK, INTERVAL, LIGHT, colours, rows_of
 from hybridsim.show.html.blocks import Section, charts_of
 from hybridsim.show.html.drawing import of_bars, of_chart, of_heat, of_ranges
 from hybridsim.show.html.sections import sections_of
+from hybridsim.show.html.sections.shared import inputs_of
 
 HERE = Path(__file__).parent
 VENDOR = HERE / "vendor"
@@ -55,8 +56,7 @@ def of(document: Mapping[str, Any], command: str = "") -> str:
 
 def _about(document: Mapping[str, Any]) -> str:
     """Return the trace and the machine of a document, in one line."""
-    inputs = document.get("inputs", {})
-    trace, scenario = inputs.get("trace", {}), inputs.get("scenario", document.get("scenario", {}))
+    trace, scenario = inputs_of(document)
     parts = [trace.get("name"), document.get("machine") or scenario.get("summary")]
     return " · ".join(str(each) for each in parts if each)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hybridsim.show.charts import Bars, Chart, Heat, Ranges
 
@@ -70,12 +70,19 @@ Block = KeyFigures | Table | Prose | Code | Command | CopyJson | Row | Chart | B
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report with a heading.  `lead` is its summary in one sentence."""
+    """A part of the report with a heading.  `lead` is its summary in one sentence.
+
+    Blocks that are None, and prose without a paragraph, are left out.
+    """
 
     gid: str
     title: str
-    blocks: Sequence[Block] = field(default_factory=list)
+    blocks: Sequence[Block | None] = ()
     lead: str = ""
+
+    def __post_init__(self) -> None:
+        kept = [each for each in self.blocks if each and each not in (Prose([]), Prose([], "note"))]
+        object.__setattr__(self, "blocks", kept)
 
 
 def charts_of(sections: Sequence[Section]) -> list[Chart]:

@@ -88,16 +88,10 @@ class Scale:
 class Drawing:
     """Geometry of one picture, for the template that writes it as SVG."""
 
-    width: float
-    height: float
-    left: float
-    right: float
-    top: float
-    bottom: float
-    x_title: str
-    y_title: str
-    x_ticks: list[tuple[float, str]]
-    y_ticks: list[tuple[float, str]]
+    x: Scale
+    bottom: float  # where the x axis is drawn
+    y: Scale | None = None
+    top: float = TOP
     areas: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, is_stacked
     intervals: list[tuple[int, str]] = field(default_factory=list)  # colour, path
     paths: list[tuple[int, str, bool]] = field(default_factory=list)  # colour, path, dashed
@@ -110,12 +104,10 @@ class Drawing:
     legend: list[tuple[int, str]] = field(default_factory=list)
     image: str = ""
 
-
-def _framed(x: Scale, bottom: float, y: Scale | None = None, top: float = TOP) -> Drawing:
-    """Return an empty drawing with its axes."""
-    y_title, y_ticks = ("", []) if y is None else (y.axis.title, y.ticks)
-    return Drawing(x.end + RIGHT, bottom + BOTTOM, x.start, x.end, top, bottom, x.axis.title,
-                   y_title, x.ticks, y_ticks)  # fmt: skip
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height."""
+        return self.x.end + RIGHT, self.bottom + BOTTOM
 
 
 def of_chart(chart: Chart) -> Drawing:
@@ -125,7 +117,7 @@ def of_chart(chart: Chart) -> Drawing:
     ys = [value for line in chart.lines for value in (*line.y, *line.low, *line.high)]
     x = Scale.of(chart.x, xs, LEFT, WIDTH - RIGHT)
     y = Scale.of(chart.y, ys, HEIGHT - BOTTOM, TOP)
-    drawing = _framed(x, HEIGHT - BOTTOM, y)
+    drawing = Drawing(x, HEIGHT - BOTTOM, y)
     lines = [x.at(mark.x) for mark in chart.marks if mark.y is None]
     for band in chart.bands:
         start, end = x.at(band.start), x.at(band.end)
@@ -134,7 +126,7 @@ def of_chart(chart: Chart) -> Drawing:
     order = list(zip(chart.lines, colours([line.role for line in chart.lines])))
     # In a stacked chart the highest area is drawn first and covered by the others.
     for line, colour in reversed(order) if chart.is_stacked else order:
-        _line(drawing, line, colour, x, y, chart.is_stacked)
+        _line(drawing, line, colour, y, chart.is_stacked)
     drawing.legend = [(colour, line.label) for line, colour in order]
     for mark, row in zip(chart.marks, rows_of(chart.marks, chart.x, x.low, x.high)):
         place = x.at(mark.x)
@@ -149,7 +141,8 @@ def of_chart(chart: Chart) -> Drawing:
     return drawing
 
 
-def _line(drawing: Drawing, line: Line, colour: int, x: Scale, y: Scale, is_stacked: bool) -> None:
+def _line(drawing: Drawing, line: Line, colour: int, y: Scale, is_stacked: bool) -> None:
+    x = drawing.x
     points = [
         None if a is None or b is None or (b <= 0 and y.axis.log) else (x.at(a), y.at(b))
         for a, b in zip(line.x, line.y)
@@ -177,7 +170,7 @@ def of_bars(bars: Bars, width: float = WIDTH) -> Drawing:
     bottom = TOP + BAR * 1.4 * len(bars.rows)
     totals = [sum(values) for _, values in bars.rows]
     x = Scale.of(bars.x, [0, *totals], left, width - RIGHT)
-    drawing = _framed(x, bottom)
+    drawing = Drawing(x, bottom)
     palette = colours(bars.roles or [""] * len(bars.parts))
     for row, (label, values) in enumerate(bars.rows):
         top, done = TOP + BAR * 1.4 * row + 0.2 * BAR, 0.0
@@ -198,7 +191,7 @@ def of_ranges(ranges: Ranges, width: float = WIDTH) -> Drawing:
     values = [each for row in ranges.rows for each in row[1:]]
     values += [value for _, value in ranges.marks]
     x = Scale.of(ranges.x, values, left, width - RIGHT)
-    drawing = _framed(x, bottom, top=top)
+    drawing = Drawing(x, bottom, top=top)
     for row, (name, low, centre, high) in enumerate(ranges.rows):
         colour = VERMILLION if row == 0 else BLUE
         y = top + RANGE * row + LINE
@@ -220,7 +213,7 @@ def of_heat(heat: Heat, width: float = WIDTH) -> Drawing:
     height = 300
     x = Scale(heat.x, 0, max(columns * heat.width, 1), LEFT, width - RIGHT)
     y = Scale(heat.y, 0, max(rows * heat.height, 1), height - BOTTOM, TOP)
-    drawing = _framed(x, height - BOTTOM, y)
+    drawing = Drawing(x, height - BOTTOM, y)
     drawing.image = f"data:image/png;base64,{base64.b64encode(png(heat.counts)).decode()}"
     return drawing
 

@@ -178,12 +178,7 @@ def overlay(comparison: Any, curve: str = "", *, title: str = "") -> Figure:
     `comparison` is the result of `compare` or its document; `curve` is a part of the name of the
     curve to draw (case-insensitive, default: the first).
     """
-    document = comparison
-    if not isinstance(comparison, Mapping):
-        from hybridsim.show.comparison import document as described
-
-        document = described(comparison)
-    every = answers.overlays(document)
+    every = answers.overlays(_document(comparison))
     matches = [each for each in every if curve.casefold() in each.title.casefold()]
     names = f", but {', '.join(each.title for each in every)}" if every else ""
     return _drawn(matches[:1], f"curves {curve}".strip() + names, title)

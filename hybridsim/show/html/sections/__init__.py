@@ -1,8 +1,8 @@
 """The sections of reports.  To add one: a file with `section(document)`, a line in SECTIONS.
 
 A section is built from the document that `--json` writes, so that both agree.  If the document has
-no data for a section, `section` returns None.  A file may have several: "result.wear" is `wear` of
-result.py.
+no data for a section, `section` returns None, or one without blocks.  A file may have several:
+"result.wear" is `wear` of result.py.
 """
 
 from __future__ import annotations
@@ -34,5 +34,5 @@ def sections_of(document: Mapping[str, Any]) -> Iterator[Section]:
     for name in (*SECTIONS[str(document["schema"]).partition("/")[0]], *LAST):
         module, _, function = name.partition(".")
         section_of = getattr(importlib.import_module(f"{__name__}.{module}"), function or "section")
-        if section := section_of(document):
+        if (section := section_of(document)) and section.blocks:
             yield section

@@ -27,17 +27,21 @@ def answer(document: Document) -> Section:
     before = [("costs", words.costs(document))]
     risks = (f"{risk[:1].upper()}{risk[1:]}." for risk in words.risks(document))
     before += [*labelled("risks", risks), ("assumed", words.assumed(document))]
-    blocks: list[Block] = [
+    longer = words.record(document)
+    build = words.build(document)
+    blocks: list[Block | None] = [
         Prose([words.to_do(document), words.brings(document)], document["answer"]),
         KeyFigures(list(_figures(document))),
         Table("Before you buy", ["", ""], [*before, *labelled("notes", document["notes"])]),
+        Code("Check it: replay this machine", words.command(document))
+        if document["answer"] != NO
+        else None,
+        Code("Before you decide: capture for longer", longer)
+        if longer
+        else Code("Build it: print the commands, and run none", build)
+        if build
+        else None,
     ]
-    if document["answer"] != NO:
-        blocks.append(Code("Check it: replay this machine", words.command(document)))
-    if line := words.record(document):
-        blocks.append(Code("Before you decide: capture for longer", line))
-    elif line := words.build(document):
-        blocks.append(Code("Build it: print the commands, and run none", line))
     return Section("answer", "Advice", blocks)
 
 
@@ -70,16 +74,15 @@ def machines(document: Document) -> Section:
     if document["recommended"]["is_forecast"]:
         title = f"Forecast g{title[1:]}"
     intervals = [_interval(", ".join(name), each) for name, each in zip(names, rows)]
-    cells = [words.alone(document), *(words.machine(document, each) for each in rows)]
-    blocks: list[Block] = [
-        *_gains("machines", title, intervals),
-        Table("All replayed machines", words.machine_heads(document), cells, [1]),
+    reasons = [[*name, each["loses"]] for name, each in zip(names[1:], rows[1:])]
+    blocks = [
+        _gains("machines", title, intervals),
+        Table("All replayed machines", *words.machines(document), [1]),
         Prose([words.same_requests(document)]),
+        Table("Why the others are not recommended", ["machine", "SSD", "why not"], reasons)
+        if reasons
+        else None,
     ]
-    if len(rows) > 1:
-        reasons = [[*name, each["loses"]] for name, each in zip(names[1:], rows[1:])]
-        heads = ["machine", "SSD", "why not"]
-        blocks.append(Table("Why the others are not recommended", heads, reasons))
     lead = "Each machine serves the same requests; the first row is the recommended one."
     return Section("machines", "What else was tried", blocks, lead)
 
@@ -92,21 +95,21 @@ def _interval(name: str, pick: Document) -> Row | None:
 
 def _gains(
     gid: str, title: str, intervals: Sequence[Row | None], most: int | None = None
-) -> list[Ranges]:
+) -> Ranges | None:
     rows = [each for each in intervals if each]
     if not rows:
-        return []
+        return None
     ends = [each for row in rows for each in (row[1], row[3])]
     axis = Axis("gain", "times", log=max(ends) >= WIDE * min(ends))
     note = f"The first {most} of {len(rows)}." if most and len(rows) > most else ""
-    return [Ranges(gid, title, axis, rows[:most], [("no gain", 1.0)], note)]
+    return Ranges(gid, title, axis, rows[:most], [("no gain", 1.0)], note)
 
 
 def questions(document: Document) -> Section:
     """Return the guide's questions with their answers, and the table of alternatives."""
     heads, rows = words.alternatives(document)
     basis = [f"Prices: {words.prices(document)}", f"Compared by {words.compared_by(document)}"]
-    blocks: list[Block] = [
+    blocks: list[Block | None] = [
         Table("The application", ["", ""], words.questions(document)),
         Table("Other purchases", heads, rows, [len(rows) - 1]),
         Prose(basis),
@@ -121,17 +124,16 @@ def fleet(document: Document) -> Section:
     sentences = dict(of_fleet.sentences(document))
     first = [sentences.pop(each) for each in ("ADVICE", "brings") if each in sentences]
     before = [*sentences.items(), *labelled("notes", document["notes"])]
-    blocks: list[Block] = [
+    more = {
+        "The SSDs of each server": of_fleet.servers(document),
+        "The same kind of cache for all that get one": of_fleet.kinds(document),
+    }
+    blocks: list[Block | None] = [
         Prose(first, tone),
         KeyFigures(list(_of_fleet(document))),
         Table("Before you buy", ["", ""], before),
+        *(Table(caption, heads, rows) for caption, (heads, rows) in more.items() if rows),
     ]
-    for caption, (heads, rows) in (
-        ("The SSDs of each server", of_fleet.servers(document)),
-        ("The same kind of cache for all that get one", of_fleet.kinds(document)),
-    ):
-        if rows:
-            blocks.append(Table(caption, heads, rows))
     return Section("answer", "Advice", blocks)
 
 
@@ -165,8 +167,8 @@ def members(document: Document) -> Section:
     reasons = [[name, each["why"] or words.to_do(each["advice"])]
                for name, each in zip(names, every)]  # fmt: skip
     commands = "\n".join(words.command(each["advice"]) for _, each in known)
-    blocks: list[Block] = [
-        *_gains("members", title, intervals, SHOWN),
+    blocks = [
+        _gains("members", title, intervals, SHOWN),
         Table("All members; those with a use are bold", heads, rows, strong),
         Table("Each in words", ["", ""], reasons),
         Code("Replay the machine of each", commands, True),

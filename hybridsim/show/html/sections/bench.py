@@ -6,7 +6,7 @@ from hybridsim.foundation.units import human_count, human_rate, human_size
 from hybridsim.foundation.wording import NONE, latency, percent
 from hybridsim.show.charts.answers import PARAMETERS, STATES, by_depth
 from hybridsim.show.charts.replay import Document
-from hybridsim.show.html.blocks import Block, Prose, Row, Section, Table
+from hybridsim.show.html.blocks import Prose, Row, Section, Table
 
 
 def most(document: Document) -> Section:
@@ -17,12 +17,12 @@ def most(document: Document) -> Section:
         f"{human_size(setting['sequential_bytes'])}; a hot spot of "
         f"{human_size(setting['hot_bytes'])}; {setting['requests']:,} requests per measurement."
     )
-    blocks: list[Block] = [_most(document)]
-    if document["gains"]:
-        blocks.append(_gains(document))
-    blocks.append(_doubts(document))
-    if document["notes"]:
-        blocks.append(Prose(document["notes"], "note"))
+    blocks = [
+        _most(document),
+        _gains(document) if document["gains"] else None,
+        _doubts(document),
+        Prose(document["notes"], "note"),
+    ]
     return Section("most", "Maximum rates", blocks, lead)
 
 

@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from hybridsim.answers.comparison import Row as Figure
 from hybridsim.show.charts import Axis, Ranges
 from hybridsim.show.charts.answers import overlays
 from hybridsim.show.charts.replay import Document
 from hybridsim.show.comparison import (
     GAINS,
-    allowed_in_words,
-    error_in_words,
+    HEADS,
+    cells,
     gains_in_words,
-    row_from,
     sure_in_words,
-    value_in_words,
     verdict_on_gains,
 )
 from hybridsim.show.html.blocks import Block, Prose, Row, Section, Table
 
 SIDES = ("real", "simulated")
-MARKS = {True: "✓", False: "✗", None: ""}
 
 
 def agreement(document: Document) -> Section:
@@ -34,25 +32,22 @@ def agreement(document: Document) -> Section:
         sentence = f"Differs. {len(wrong)} of {len(judged)} figures exceed their tolerance."
     sources = [[side, each] for side in SIDES for each in document[side]]
     lone = [[side, ", ".join(names)] for side in SIDES if (names := document[f"only_{side}"])]
-    blocks: list[Block] = [
+    blocks: list[Block | None] = [
         Prose([sentence], "no" if wrong else "yes"),
         _table("Checked figures", judged, wrong),
         *_sure(document),
+        _table("Other figures, not checked", others, [], True) if others else None,
+        Table("Compared files", ["", ""], sources, is_folded=True),
+        Table("Reported by one run only", ["", ""], lone, is_folded=True) if lone else None,
+        Prose(document["notes"]),
     ]
-    if others:
-        blocks.append(_table("Other figures, not checked", others, [], True))
-    blocks.append(Table("Compared files", ["", ""], sources, is_folded=True))
-    if lone:
-        blocks.append(Table("Reported by one run only", ["", ""], lone, is_folded=True))
-    if document["notes"]:
-        blocks.append(Prose(document["notes"]))
     return Section("agreement", "Agreement", blocks)
 
 
 def _sure(document: Document) -> Iterator[Block]:
     """Yield the paired gains of two replays, or what the intervals rest on."""
     gains = document["gains"]
-    sure = [row_from(each) for each in document["rows"] if each["interval"]]
+    sure = [Figure.from_dict(each) for each in document["rows"] if each["interval"]]
     if gains:
         rows = [(GAINS[name], each["low"], each["value"], each["high"])
                 for name, each in gains.items()]  # fmt: skip
@@ -64,16 +59,12 @@ def _sure(document: Document) -> Iterator[Block]:
 
 
 def _table(caption: str, rows: list[Any], strong: list[int], is_folded: bool = False) -> Table:
-    cells = []
-    for each in map(row_from, rows):
-        values = [value_in_words(each.name.measure, one) for one in (each.real, each.simulated)]
-        allowed = "" if each.tolerance is None else allowed_in_words(each)
-        cells.append([str(each.name), *values, error_in_words(each), allowed, MARKS[each.is_met]])
-    heads = ["", "real", "simulated", "error", "allowed", ""]
-    return Table(caption, heads, cells, strong, is_folded)
+    return Table(
+        caption, HEADS, [cells(Figure.from_dict(each)) for each in rows], strong, is_folded
+    )
 
 
-def curves(document: Document) -> Section | None:
-    """Return one chart per curve; None if no curve has more than a few bins."""
+def curves(document: Document) -> Section:
+    """Return one chart per curve that has more than a few bins."""
     charts = overlays(document)
-    return Section("curves", "Over time", [Row(charts)]) if charts else None
+    return Section("curves", "Over time", [Row(charts)] if charts else [])

@@ -45,20 +45,20 @@ def verdict(document: Document) -> Section:
     """Return the answer, its reasons, the key figures and the warnings."""
     found = document["verdict"]
     answer = f"{answered(found['answer'], found['is_certain'])} {found['headline']}"
-    blocks: list[Block] = [
+    rows = [
+        [each["expr"], each["words"], "met" if each["ok"] else "not met"]
+        for each in document.get("require") or ()
+    ]
+    texts = warnings_of(document)
+    blocks: list[Block | None] = [
         Prose([answer, *found["reasons"]], found["answer"]),
         KeyFigures(list(_key_figures(document))),
+        Table("Requirements", ["", "result", ""], rows) if rows else None,
+        _figures(document, "read"),
+        _figures(document, "write") if document["phases"]["whole"]["write"]["n"] else None,
+        _pairs(document),
+        Prose(["Warnings about these figures:", *texts], "note") if texts else None,
     ]
-    if checked := document.get("require"):
-        rows = [[each["expr"], each["words"], "met" if each["ok"] else "not met"]
-                for each in checked]  # fmt: skip
-        blocks.append(Table("Requirements", ["", "result", ""], rows))
-    blocks.append(_figures(document, "read"))
-    if document["phases"]["whole"]["write"]["n"]:
-        blocks.append(_figures(document, "write"))
-    blocks.append(_pairs(document))
-    if texts := warnings_of(document):
-        blocks.append(Prose(["Warnings about these figures:", *texts], "note"))
     return Section("verdict", "Verdict", blocks)
 
 
@@ -136,14 +136,18 @@ def _pairs(document: Document) -> Table:
     return Table("The same requests without and with the cache", heads, rows, is_folded=True)
 
 
-def events(document: Document) -> Section | None:
-    """Return what happened during the load; None if nothing did."""
-    blocks: list[Block] = []
+def events(document: Document) -> Section:
+    """Return what happened during the load."""
     kind = document["inputs"]["scenario"].get("cache_kind", "none")
-    for event in document.get("events") or ():
-        blocks.append(Prose(list(sentences(event, kind))))
-        blocks.append(Table(event["how"], HEADS, events_table(event)))
-    return Section("events", "Events", blocks) if blocks else None
+    blocks: list[Block | None] = [
+        block
+        for event in document.get("events") or ()
+        for block in (
+            Prose(list(sentences(event, kind))),
+            Table(event["how"], HEADS, events_table(event)),
+        )
+    ]
+    return Section("events", "Events", blocks)
 
 
 def warm_up(document: Document) -> Section | None:
@@ -154,8 +158,12 @@ def warm_up(document: Document) -> Section | None:
         "Point at a chart to read the values of all; drag along the time axis to zoom in, "
         "double-click to zoom out."
     )
-    blocks: list[Block] = [*charts.warm_up(document), Prose([hint], "hint")]
-    return Section("warm-up", "Warm-up", blocks, _warm_up_in_words(document["warm_up"]))
+    return Section(
+        "warm-up",
+        "Warm-up",
+        [*charts.warm_up(document), Prose([hint], "hint")],
+        _warm_up_in_words(document["warm_up"]),
+    )
 
 
 def _warm_up_in_words(result: Document) -> str:
@@ -194,14 +202,16 @@ def latencies(document: Document) -> Section | None:
     return Section("latency", "Latency", blocks, lead)
 
 
-def time(document: Document) -> Section | None:
+def time(document: Document) -> Section:
     """Return the parts of a read's latency, and the activities of disks and SSDs."""
-    result = (
-        charts.ways(document), charts.device_time(document), charts.disk_time(document),
-        charts.disks_over_time(document), charts.ssds_over_time(document),
-    )  # fmt: skip
-    blocks = [each for each in result if each is not None]
-    return Section("time", "Where the time goes", blocks) if blocks else None
+    blocks: list[Block | None] = [
+        charts.ways(document),
+        charts.device_time(document),
+        charts.disk_time(document),
+        charts.disks_over_time(document),
+        charts.ssds_over_time(document),
+    ]
+    return Section("time", "Where the time goes", blocks)
 
 
 def reasons(document: Document) -> Section | None:
@@ -220,9 +230,8 @@ def reasons(document: Document) -> Section | None:
     heads = ["", *(head for each in shown for head in (each.label, "of the reads"))]
     words = map(reason_in_words, totals)
     meanings = [[word, TERMS[word]] for word in words if word in TERMS]
-    chart = charts.reasons(document)
-    blocks: list[Block] = [
-        *([chart] if chart else []),
+    blocks = [
+        charts.reasons(document),
         Table("Reads by reason", heads, rows),
         Table("Meaning of the reasons", ["", ""], meanings, is_folded=True),
     ]
@@ -235,8 +244,7 @@ def wear(document: Document) -> Section | None:
     worn = document.get("wear")
     if not worn or not has_cache(document):
         return None
-    chart = charts.written(document)
-    blocks: list[Block] = [KeyFigures(list(_wear(document, worn))), *([chart] if chart else [])]
+    blocks = [KeyFigures(list(_wear(document, worn))), charts.written(document)]
     return Section("wear", "SSD wear", blocks)
 
 
@@ -268,7 +276,7 @@ def cost(document: Document) -> Section | None:
     bill = document.get("cost")
     if not bill or bill["ssd_cost"] is None:
         return None
-    blocks: list[Block] = [
+    blocks: list[Block | None] = [
         KeyFigures(list(_cost(document, bill))),
         _bill(document, bill),
         Prose(["Assumptions:", *_assumed(bill)], "note"),

@@ -51,15 +51,18 @@ def trace(document: Document) -> Section | None:
     about, _ = inputs_of(document)
     if not about:
         return None
+    sound = (
+        []
+        if document.get("warnings") is None
+        else ["No faults: no dropped events, all events in order."]
+    )
     texts = warnings_of(document)
-    sound = "No faults: no dropped events, all events in order."
-    doubts = Prose(texts, "note") if texts else Prose([sound])
-    blocks: list[Block] = [
+    lead = f"{about.get('name', '')}, read as {about.get('format', 'requests')}."
+    blocks: list[Block | None] = [
         KeyFigures(list(_of_trace(about))),
-        *[doubts] * (document.get("warnings") is not None),
+        Prose(texts or sound, "note" if texts else ""),
         *address_maps(document),
     ]
-    lead = f"{about.get('name', '')}, read as {about.get('format', 'requests')}."
     return Section("trace", "The trace", blocks, lead)
 
 
@@ -119,7 +122,7 @@ def explore(document: Document) -> Section:
     if not traces:
         lead += " Put a capture of your load in the place of TRACE."
         traces = [[ANY]]
-    blocks: list[Block] = []
+    blocks = []
     for number, trace in enumerate(traces, 1):
         page, caption = PAGE, "The command"
         if len(traces) > 1:
@@ -160,19 +163,20 @@ def _machine(scenario: Document) -> Iterator[str]:
 def reproduce(document: Document) -> Section:
     """Return the command, the complete scenario, versions and hashes."""
     trace, scenario = inputs_of(document)
-    blocks: list[Block] = []
-    if document.get("command"):
-        blocks.append(Code("The command", str(document["command"])))
+    command = str(document.get("command") or "")
+    toml = scenario.get("toml")
     rows = [["result", str(document["schema"])]]
     rows += [[name, str(value)] for name, value in document.get("tool", {}).items()]
-    if scenario.get("toml"):
-        rows.append(["scenario, SHA-256", digest(scenario["toml"])])
+    if toml:
+        rows.append(["scenario, SHA-256", digest(toml)])
     if trace.get("requests_sha256"):
         rows.append(["requests, SHA-256", trace["requests_sha256"]])
-    blocks.append(Table("Versions and hashes", ["", ""], rows))
-    if scenario.get("toml"):
-        blocks.append(Code("The complete scenario, with all defaults", scenario["toml"], True))
-    blocks.append(CopyJson())
+    blocks = [
+        Code("The command", command) if command else None,
+        Table("Versions and hashes", ["", ""], rows),
+        Code("The complete scenario, with all defaults", toml, True) if toml else None,
+        CopyJson(),
+    ]
     lead = "The same command gives the same figures, to the nanosecond, on any machine."
     return Section("reproduce", "How to reproduce", blocks, lead)
 

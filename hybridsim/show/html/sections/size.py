@@ -17,13 +17,16 @@ def answer(document: Document) -> Section:
     """Return the answer, the figures of each size, and charts of them."""
     found = document["answer"]
     tone = "yes" if found or document["needs_no_ssd"] else "no"
-    blocks: list[Block] = [Prose(_answer(document), tone)]
-    if found and not document["needs_no_ssd"]:
-        blocks.append(KeyFigures(list(_figures(document))))
-    blocks += [_required(document), _tried(document)]
-    blocks += [*mean_ranges(document), Row(by_size(document))]
-    if document["notes"]:
-        blocks.append(Prose(document["notes"], "note"))
+    has_figures = found and not document["needs_no_ssd"]
+    blocks: list[Block | None] = [
+        Prose(_answer(document), tone),
+        KeyFigures(list(_figures(document))) if has_figures else None,
+        _required(document),
+        _tried(document),
+        *mean_ranges(document),
+        Row(by_size(document)),
+        Prose(document["notes"], "note"),
+    ]
     return Section("answer", "Answer", blocks)
 
 
@@ -67,11 +70,10 @@ def _figures(document: Document) -> Iterator[KeyFigure]:
 
 
 def _required(document: Document) -> Table:
-    shown = [("no SSD", document["alone"])]
     at = document["answer"] or document["tried"][-1]
-    if not document["needs_no_ssd"]:
-        shown += [(human_size(one["size_bytes"]), one["checked"])
-                  for one in (document["below"], at) if one]  # fmt: skip
+    others = () if document["needs_no_ssd"] else (document["below"], at)
+    sizes = [(human_size(one["size_bytes"]), one["checked"]) for one in others if one]
+    shown = [("no SSD", document["alone"]), *sizes]
     rows = [
         [text, *(f"{(each := checked[index])['ranged']} {mark(each['ok'], each['sure'])}"
                  for _, checked in shown)]

@@ -46,14 +46,14 @@ def fleet(document: Document) -> Section | None:
             shares = [(place + 1) / len(gains) * 100 for place in range(len(gains))]
             lines.append(Line(f"gains{number}", name, gains, shares, "steps"))
     x, y = Axis("gain", "times"), Axis("volumes", "%", low=0, high=100)
-    blocks: list[Block] = [
-        Table("All volumes; means of all warm reads", heads, cells),
-        Chart("gains", "Share of the volumes with at most this gain", x, y, lines),
-    ]
     lead = (
         "Each volume is replayed separately; its gain is its mean read latency without the cache "
         "divided by that with it."
     )
+    blocks: list[Block | None] = [
+        Table("All volumes; means of all warm reads", heads, cells),
+        Chart("gains", "Share of the volumes with at most this gain", x, y, lines),
+    ]
     return Section("fleet", "The fleet", blocks, lead)
 
 
@@ -72,8 +72,7 @@ def best(document: Document) -> Section | None:
         blocks.append(KeyFigures([(each.text, value, "") for each, value in values]))
         blocks.append(Prose([f"Best by {wanted[0].text}: {_named(document, first)}."], "yes"))
         blocks += _not_apart(document, wanted[0])
-    if document["notes"]:
-        blocks.append(Prose(document["notes"], "note"))
+    blocks.append(Prose(document["notes"], "note"))
     if len(wanted) > 1 and settings:
         rows = [_cells(document, settings[number]) for number in document["front"]]
         title = f"Pareto front: {len(rows)} of {len(settings)} settings"
@@ -181,13 +180,13 @@ def settings(document: Document) -> Section | None:
     if len(every) > SHOWN_MAX:
         title += f" (the first {SHOWN_MAX:,}; --json writes all)"
     rows = [_cells(document, one) for one in every[:SHOWN_MAX]]
-    blocks: list[Block] = [Table(title, _heads(document), rows, is_folded=True)]
-    if document["inputs"]["seeds"]:
-        seeds = (
-            "±: 95% confidence interval over random seeds (Student's t); without ± nothing is "
-            "random."
-        )
-        blocks.append(Prose([seeds]))
+    seeds = (
+        "±: 95% confidence interval over random seeds (Student's t); without ± nothing is random."
+    )
+    blocks: list[Block | None] = [
+        Table(title, _heads(document), rows, is_folded=True),
+        Prose([seeds]) if document["inputs"]["seeds"] else None,
+    ]
     return Section("settings", "All volumes" if of_fleet else "All settings", blocks)
 
 
