@@ -251,9 +251,9 @@ def test_a_failed_attempt_without_the_map_stays_with_its_request_of_the_queue():
 
 
 def test_a_verified_pass_with_too_many_writes_is_refused(monkeypatch):
-    monkeypatch.setattr("hybridsim.workloads.fio.history.rows_of", lambda pattern: 3)
+    monkeypatch.setattr("hybridsim.workloads.fio.generator.rows_of", lambda pattern: 3)
     load = pattern(64 * KIB, directions=(WRITE,), is_verified=True, reads_back=True)
-    job = Job("a", 1, 0, 0, {}, {}, load, ("a",), True)
+    job = Job(name="a", thread=1, specified={}, pattern=load, files=("a",), has_size=True)
     with pytest.raises(UsageError, match="verify has more than 3 writes"):
         Generated(job).take(100)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
@@ -78,7 +78,8 @@ class Jobs(NamedTuple):
     def new(cls, parameters: Sequence[JobParameters]) -> Jobs:
         """Return jobs that have not started."""
         jobs = len(parameters)
-        options = np.array([astuple(job) for job in parameters], np.int64)
+        names = [each.name for each in fields(JobParameters)]
+        options = np.array([[getattr(job, name) for name in names] for job in parameters], np.int64)
         standing = np.zeros((jobs, COLUMNS), np.int64)
         standing[:, [START_NS, OVER_NS, FLUSH_SLOT, HELD_SINCE_NS]] = NOT_YET
         counts = np.zeros(8, np.int64)

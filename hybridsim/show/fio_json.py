@@ -119,9 +119,8 @@ def _job(result: JobResult, with_bins: bool) -> dict[str, Any]:
     results |= {"iodepth_level": dict(zip(DEPTHS, shares(result.levels)))}
     results |= {"iodepth_submit": one_by_one, "iodepth_complete": one_by_one}
     results |= {f"latency_{unit}": bins for unit, bins in coarse(result).items()}
-    goal = job.goal
-    results |= {"latency_depth": result.depth, "latency_target": goal.target_ns}
-    results |= {"latency_percentile": goal.percent, "latency_window": goal.window_ns // 1000}
+    results |= {"latency_depth": result.depth, "latency_target": job.target_ns}
+    results |= {"latency_percentile": job.percent, "latency_window": job.window_ns // 1000}
     if job.steady.of:
         results["steadystate"] = _steady(result.checked[0])
     return results

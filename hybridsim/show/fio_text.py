@@ -108,9 +108,8 @@ def _job(result: JobResult) -> Iterator[str]:
     yield f"     complete  : {one_by_one}"
     counts = ",".join(map(str, result.counts))
     yield f"     issued rwts: total={counts} short=0,0,0,0 dropped=0,0,0,0"
-    goal = job.goal
-    target = f"target={goal.target_ns}, window={goal.window_ns // 1000}"
-    yield f"     latency   : {target}, percentile={goal.percent:.2f}%, depth={result.depth}"
+    target = f"target={job.target_ns}, window={job.window_ns // 1000}"
+    yield f"     latency   : {target}, percentile={job.percent:.2f}%, depth={result.depth}"
     if job.steady.of:
         yield _steady(result.checked[0])
 
@@ -297,7 +296,7 @@ def _left_ns(moment: Moment) -> int:
         spent_ns = max(moment.time_ns - begun_ns, 0) if begun_ns >= 0 else 0
         known: list[int] = []
         if job.run_ns:
-            known.append(max(job.ramp_ns + job.run_ns - spent_ns, 0))
+            known.append(max(job.run_ns - spent_ns, 0))
         total = job.pattern.pass_bytes * job.pattern.passes
         moved = int(moment.moved_bytes[number].sum())
         if not job.pattern.is_endless and total and moved:

@@ -13,7 +13,6 @@ from hybridsim.engine.machine import Run
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op, Path
 from hybridsim.foundation.errors import ScenarioError, UsageError
-from hybridsim.foundation.machine_parameters import JobParameters
 from hybridsim.foundation.units import human_size
 from hybridsim.requests.inflight import Facts
 from hybridsim.requests.jobs import ASKING_FIRST, START_NS, Jobs
@@ -81,7 +80,9 @@ def fio(
         written = read(shlex.split(written))
     once = [opened(job, Trace.read) for job in seeded(real.jobs(written), seeding)]
     if limit_ns:
-        once = [replace(job, run_ns=min(job.run_ns or limit_ns, limit_ns)) for job in once]
+        once = [
+            replace(job, run_ns=min(job.run_ns or NEVER, limit_ns + job.ramp_ns)) for job in once
+        ]
     capacity_bytes = scenario.backing.held_bytes
     laid = lay_out(once, capacity_bytes)
     jobs = [again(job, run, laid.jobs) for run in range(runs) for job in laid.jobs]
@@ -96,7 +97,10 @@ def fio(
     if scenario.backing.capacity == "trace":  # files lie at the beginning of whole drives
         volume_bytes = capacity_bytes
     machine = building.machine(scenario, "closed", volume_bytes, pages)
-    loops_of_jobs = Jobs.new([_parameters(job) for job in jobs])
+    for job in jobs:
+        if job.depth > TOO_DEEP:
+            raise UsageError(f"job {job.name}: iodepth={job.depth} exceeds the maximum {TOO_DEEP}")
+    loops_of_jobs = Jobs.new(jobs)
     feeds = Feeds(laid)
     results = Results(jobs, loops_of_jobs, feeds)
     run = Run(machine._replace(source=loops_of_jobs), interpreted=interpreted)
@@ -241,39 +245,6 @@ def seeded(jobs: Sequence[Job], seeding: str) -> list[Job]:
         raise UsageError(f"--seeding={seeding}: specify {' or '.join(SEEDINGS)}")
     chosen = SEEDINGS[seeding]
     return [replace(job, pattern=replace(job.pattern, seeding=chosen)) for job in jobs]
-
-
-def _parameters(job: Job) -> JobParameters:
-    """Return the parameters of a job in a simulation."""
-    if job.depth > TOO_DEEP:
-        raise UsageError(f"job {job.name}: iodepth={job.depth} exceeds the maximum {TOO_DEEP}")
-    goal = job.goal
-    return JobParameters(
-        job.depth,
-        job.low,
-        job.reap_min,
-        job.reap_max,
-        job.group,
-        job.delay_ns,
-        job.run_ns + job.ramp_ns if job.run_ns else 0,
-        job.ramp_ns,
-        *goal.limit_ns,
-        target_ns=goal.target_ns,
-        window_ns=goal.window_ns,
-        share=goal.share,
-        keeps_on=int(goal.keeps_on),
-        set=job.section,
-        after=job.waits_for,
-        ends=job.ends,
-        kin=job.kin,
-        weight=job.weight,
-        flow=job.flow,
-        flow_sleep_ns=job.flow_sleep_ns,
-        pause_ns=job.think_ns,
-        pause_after=job.think_blocks,
-        counts_issues=int(job.thinks_by_issues),
-        pause_every_ns=job.think_every_ns,
-    )
 
 
 def _adds_files(job: Job) -> bool:

@@ -2,7 +2,6 @@
 
 quantities, load   the tables; the common part of all kinds of load
 draws              random numbers, whole columns at once
-icf                Iometer's files, and their loads
 workload           concurrent loads, from TOML, one line or the file of another tool, and their
                    requests as one stream
 fio                fio jobs

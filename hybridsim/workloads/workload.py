@@ -22,7 +22,8 @@ from hybridsim.foundation.toml.places import Path, Places
 from hybridsim.foundation.toml.problems import Problem, cleaned, explain, parsed, report
 from hybridsim.foundation.toml.table import Part, Time
 from hybridsim.requests.rows import Requests, merged
-from hybridsim.workloads import KINDS, icf
+from hybridsim.workloads import KINDS
+from hybridsim.workloads.iometer import Icf, is_icf
 from hybridsim.workloads.load import Load
 from hybridsim.workloads.quantities import Count, Seed
 from hybridsim.workloads.stand_in import StandIn
@@ -90,8 +91,8 @@ def read(text: str, name: str) -> Workload:
         tables, places = _of_line(line, place)
         return _checked(*_with_files(tables, Located(line, place, partial(_in_line, places))))
     text = cleaned(text)
-    if icf.detect(text):
-        loads = icf.loads(icf.read(text, name), {})
+    if is_icf(text):
+        loads = Icf(text, name).loads({})
         origin = Located(text, name, lambda path, of: (_line_of(path, [at for _, at in loads]), 2))
         return _checked({"load": [table for table, _ in loads]}, origin)
     tables = parsed(text, name, WorkloadError)
@@ -148,15 +149,15 @@ def _of_file(table: Mapping[str, Any], number: int, origin: Located) -> list[dic
     path = str(table["icf"])
     try:
         text = whole_text(path, WorkloadError, errors="replace")
-        if not icf.detect(text):
+        if not is_icf(text):
             raise WorkloadError(
                 f"{path} is not a configuration file of Iometer, which begins with 'Version'"
             )
     except WorkloadError as error:
         raise WorkloadError(str(origin.problem(("load", number, "icf"), str(error)))) from None
-    contents = icf.read(text, path)
+    contents = Icf(text, path)
     try:
-        return [each for each, _ in icf.loads(contents, table)]
+        return [each for each, _ in contents.loads(table)]
     except ValueError as error:
         key = "spec" if "access specification" in str(error) else "span"
         raise WorkloadError(str(origin.problem(("load", number, key), str(error)))) from None

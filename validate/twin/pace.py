@@ -66,7 +66,7 @@ def together(jobs: Sequence[Job], logged: Sequence[Pace]) -> Pace:
     first = [
         Pace(pace.time_ns + job.delay_ns, pace.done)
         for job, pace in zip(jobs, logged, strict=True)
-        if job.group == jobs[0].group and job.waits_for < 0
+        if job.group == jobs[0].group and job.after < 0
     ]
     times: Ints = np.unique(np.concatenate([each.time_ns for each in first]))
     done = np.zeros(len(times), np.int64)

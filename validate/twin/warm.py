@@ -24,7 +24,9 @@ AGAIN = " (2)"  # suffix of a job whose name another job has
 
 def length_s(job: str) -> float:
     """Return the duration of a load in seconds by its options; fio itself runs longer."""
-    return max(one.delay_ns + one.ramp_ns + one.run_ns for one in jobs_of(written(job))) / SECOND
+    return (
+        max(one.delay_ns + max(one.ramp_ns, one.run_ns) for one in jobs_of(written(job))) / SECOND
+    )
 
 
 def second_load(result: FioResult, lead_ns: int, name: str) -> Measurement:

@@ -7,6 +7,6 @@ places               layout of the files on the volume
 replay               requests from a log (read_iolog)
 requests, results    requests in batches, with arrival times; results, and why jobs ended
 conditions           minimum rates and steady states: options, and checks during a run
-pattern, generator, history, blocks
+pattern, generator, blocks
                      the requests of a job, with the same offsets as fio 3.33
 """

@@ -311,15 +311,8 @@ class Register(NamedTuple):
 
 SCATTER = np.uint64(0x61C8864680B583EB)
 TERMS_MAX = 10**7  # of the sum of zipf's weights
-ZIPF, PARETO, NORMAL = (
-    int(each) for each in (Distribution.ZIPF, Distribution.PARETO, Distribution.NORMAL)
-)
+ZIPF, PARETO, NORMAL = map(int, (Distribution.ZIPF, Distribution.PARETO, Distribution.NORMAL))
 UNIFORM_NUMBERS = 12
-SERVED = {
-    Service.ZIPF: Distribution.ZIPF,
-    Service.PARETO: Distribution.PARETO,
-    Service.NORMAL: Distribution.NORMAL,
-}
 
 
 @state_machine
@@ -345,7 +338,8 @@ class Spread(NamedTuple):
     @classmethod
     def of_files(cls, pattern: Pattern, numbers: int, seed: int) -> Spread:
         """Create the distribution of a pattern's files, as `numbers` numbers for all files."""
-        kind = SERVED.get(pattern.service, Distribution.RANDOM)
+        is_skewed = pattern.service > Service.RANDOM
+        kind = Distribution[pattern.service.name] if is_skewed else Distribution.RANDOM
         return cls._of(int(kind), numbers, pattern.service_shape, None, [seed], False)
 
     @classmethod

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hybridsim.foundation.codes import Op
 from hybridsim.requests.depths import IS_DONE
 from hybridsim.requests.inflight import Facts
 from hybridsim.requests.jobs import IS_OVER, NOT_YET, START_NS, Jobs
 from hybridsim.requests.source import NEVER
-from hybridsim.workloads.fio import options
-from hybridsim.workloads.fio.reader import Reader
+from hybridsim.workloads.fio.options import Reader, Three, decimal, option, size
 
 if TYPE_CHECKING:
     from hybridsim.workloads.fio.job import Job
@@ -26,9 +24,9 @@ SECOND, MILLISECOND = 10**9, 10**6
 class Floor:
     """Minimum rates of reads, writes and trims; 0: none."""
 
-    bytes_per_s: tuple[int, int, int] = (0, 0, 0)
-    requests_per_s: tuple[int, int, int] = (0, 0, 0)
-    cycle_ns: int = SECOND
+    bytes_per_s: Three = option(lambda it: it.three("rate_min", size, 0))
+    requests_per_s: Three = option(lambda it: it.three("rate_iops_min", size, 0))
+    cycle_ns: int = option(lambda it: it.time("rate_cycle", MILLISECOND) or SECOND)
 
     @property
     def is_set(self) -> bool:
@@ -48,18 +46,6 @@ class Steady:
     ramp_ns: int = 0
 
 
-NO_FLOOR, NOT_STEADY = Floor(), Steady()
-
-
-def floor_of(reader: Reader) -> Floor:
-    """Return rate_min, rate_iops_min and rate_cycle."""
-    return Floor(
-        reader.three("rate_min", options.size, 0),
-        reader.three("rate_iops_min", options.size, 0),
-        reader.time("rate_cycle", MILLISECOND) or SECOND,
-    )
-
-
 def steady_of(reader: Reader) -> Steady:
     """Return steadystate, its duration and its ramp time."""
 
@@ -70,13 +56,13 @@ def steady_of(reader: Reader) -> Steady:
             names = "iops:, bw:, iops_slope: or bw_slope: and a limit, for example iops:5%"
             raise ValueError(f"{text}: expected {names}")
         is_percent = limit.endswith("%")
-        value = options.decimal(limit[:-1]) if is_percent else float(options.size(limit))
+        value = decimal(limit[:-1]) if is_percent else float(size(limit))
         return Steady(of, bool(slope), value, is_percent)
 
-    steady = reader.read("steadystate", parse, NOT_STEADY)
+    steady = reader.read("steadystate", parse, Steady())
     seconds = reader.time("steadystate_duration", SECOND) // SECOND
     if not steady.of or not seconds:
-        return NOT_STEADY
+        return Steady()
     ramp_ns = reader.time("steadystate_ramp_time", SECOND)
     return replace(steady, seconds=seconds, ramp_ns=ramp_ns)
 
@@ -103,7 +89,7 @@ SETTLE_NS = 2 * SECOND  # as in fio, no minimum rate is checked earlier
 class Progress:
     """What the monitor knows of one job: totals of completed requests at its last checks."""
 
-    steady: Steady = NOT_STEADY
+    steady: Steady = Steady()
     prev_ns: int = NOT_YET
     iops: list[float] = field(default_factory=list)  # of each second, of the job or its group
     bandwidth: list[float] = field(default_factory=list)  # bytes/s
@@ -138,8 +124,8 @@ class Monitor:
         if self.due_ns == NEVER:
             return
         owner = facts.number % len(self._jobs)
-        for direction, op in enumerate((Op.READ, Op.WRITE, Op.DISCARD)):
-            mine = facts.op == op
+        for direction in range(len(NAMES)):
+            mine = facts.op == direction
             self._done[:, direction] += np.bincount(owner[mine], minlength=len(self._jobs))
             np.add.at(self._moved[:, direction], owner[mine], facts.length[mine])
 
@@ -162,9 +148,8 @@ class Monitor:
             start_ns = int(standing[number, START_NS])
             since_ns = max(now_ns - max(progress.prev_ns, start_ns), 1)
             progress.prev_ns = now_ns
-            before = self._seen[number]
             now = int(self._done[number].sum()), int(self._moved[number].sum())
-            self._seen[number] = now
+            before, self._seen[number] = self._seen[number], now
             if job.steady.ramp_ns and now_ns < start_ns + job.steady.ramp_ns + SECOND:
                 continue
             iops, bandwidth = ((new - old) * SECOND / since_ns for new, old in zip(now, before))

@@ -8,39 +8,28 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.machine_parameters import JobParameters
 from hybridsim.foundation.units import human_size
 from hybridsim.requests.jobs import ENDS_ALL, ENDS_GROUP, ENDS_KIN
 from hybridsim.requests.source import NEVER
 from hybridsim.workloads.fio import options
 from hybridsim.workloads.fio.blocks import ones_of
-from hybridsim.workloads.fio.conditions import (
-    NO_FLOOR,
-    NOT_STEADY,
-    Floor,
-    Steady,
-    floor_of,
-    steady_of,
-)
-from hybridsim.workloads.fio.jobfile import COMMAND_LINE, OptionValue, Section, Written
+from hybridsim.workloads.fio.conditions import Floor, Steady, steady_of
+from hybridsim.workloads.fio.jobfile import COMMAND_LINE, Section, Written
+from hybridsim.workloads.fio.options import OptionValue, Reader, Three, option, read_options
 from hybridsim.workloads.fio.pattern import (
     ENDLESS,
     READ,
     TRIM,
     WRITE,
     Distribution,
-    Generator,
     Pattern,
     Service,
     Stream,
 )
 from hybridsim.workloads.fio.reader import (
-    NO_GOAL,
-    WHOLE,
-    Goal,
-    Reader,
     Shares,
     Users,
-    amount,
     distributed,
     goal_of,
     served,
@@ -61,85 +50,86 @@ DIRECTIONS = {
 EXITS = {"group": ENDS_KIN, "stonewall": ENDS_GROUP, "all": ENDS_ALL}
 ZONE_MODES = ("none", "strided", "zbd")
 PROCESSES = {"linear": False, "poisson": True}  # of arrivals
-GENERATORS = {
-    "tausworthe": Generator.TAUSWORTHE,
-    "tausworthe64": Generator.TAUSWORTHE64,
-    "lfsr": Generator.LFSR,
-}
 LOGS = ("bw", "lat", "iops", "hist")
 BY_DIRECTION = frozenset({"bs", "ba", "rate", "rate_iops", "rate_min", "rate_iops_min"})
+MIXED = ("1", "mixed")  # values of unified_rw_reporting
 ERRORS_SHOWN = 20  # of a file that may be no job file
 UNSET = ("0", "none")  # values of verify
 FEW_BLOCKS = 12  # with at least as many, normal's mean of twelve numbers is never the last one
 WORD = 64  # blocks of a word of fio's map
-PERCENTS = (
+Percents = tuple[float, ...]
+PERCENTS: Percents = (
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
     99.95, 99.99,
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Job:
-    """One process of a job."""
+def _coarseness(text: str) -> int:
+    if text not in tuple("0123456"):
+        raise ValueError(f"{text!r}: must be 0 to 6; each step halves the number of bins")
+    return int(text)
+
+
+def _percents(text: str) -> Percents:
+    return tuple(sorted(options.decimal(part) for part in text.split(":")))
+
+
+def _unified(reader: Reader) -> str:
+    return reader.read("unified_rw_reporting", str, "none")
+
+
+@dataclass(kw_only=True)
+class Job(JobParameters):
+    """One process of a job: what the machine takes of it, and what its requests are.
+
+    Of the machine's parameters `kin` is its reporting group, `set` the index of its section, and
+    the fields from `limit_read_ns` to `keeps_on` are its latency options.
+    """
 
     name: str
-    thread: int  # 1-based index over all jobs
-    group: int  # jobs that run concurrently; stonewall starts a new group
-    reported_with: int  # group_reporting: results with equal numbers are merged
+    thread: int = 0  # 1-based index over all jobs
+    reported_with: int = 0  # group_reporting: results with equal numbers are merged
     specified: Mapping[str, str]  # all its options, global ones included
-    own: Mapping[str, str]  # the options of its own section
+    own: Mapping[str, str] = field(default_factory=dict)  # the options of its own section
     pattern: Pattern  # file_bytes is 0 without a size, or with a size in percent
-    files: tuple[str, ...]  # each of pattern.file_bytes
+    files: tuple[str, ...] = ()  # each of pattern.file_bytes
     has_size: bool
-    shares: Shares = WHOLE
-    depth: int = 1
-    low: int = 1
-    reap_min: int = 1
-    reap_max: int = 1
-    delay_ns: int = 0
-    ramp_ns: int = 0
-    run_ns: int = 0  # after the ramp; 0: unlimited
-    bytes_per_s: tuple[int, int, int] = (0, 0, 0)
-    requests_per_s: tuple[int, int, int] = (0, 0, 0)
-    think_ns: int = 0
-    think_blocks: int = 1
-    thinks_by_issues: bool = False
-    think_every_ns: int = 0  # thinktime_iotime and the think time; 0: not by time
-    is_direct: bool = False
-    is_durable: bool = False  # writes complete when they are on the medium
-    reports_apart: bool = True  # reads, writes and trims
-    reports_mixed: bool = False  # their sum
-    goal: Goal = NO_GOAL
-    percents: tuple[float, ...] = PERCENTS
+    shares: Shares = field(default_factory=Shares)
+    bytes_per_s: Three = option(lambda it: it.three("rate", options.size, 0))
+    requests_per_s: Three = option(lambda it: it.three("rate_iops", options.size, 0))
+    is_poisson: bool = option(lambda it: it.choice("rate_process", PROCESSES, False))
+    is_direct: bool = option(lambda it: it.flag("direct"))
+    # writes complete when they are on the medium
+    is_durable: bool = option(lambda it: it.read("sync", str, "0") not in ("0", "none"))
+    reports_apart: bool = option(lambda it: _unified(it) not in MIXED)  # reads, writes, trims
+    reports_mixed: bool = option(lambda it: _unified(it) in (*MIXED, "2", "both"))  # their sum
+    percents: Percents = option(lambda it: it.read("percentile_list", _percents, PERCENTS))
     logs: Mapping[str, str] = field(default_factory=dict)  # bw, lat, iops: prefix
-    log_window_ns: int = 0  # 0: one line per request
-    log_offsets: bool = False
-    log_maxima: bool = False  # of latencies in a window, instead of averages
-    log_is_shared: bool = False  # one file for all jobs of a prefix
-    hist_window_ns: int = 0  # 0: no histogram log
-    hist_coarseness: int = 0  # 2^coarseness bins are merged into one
+    log_window_ns: int = option(lambda it: it.time("log_avg_msec", MILLISECOND))  # 0: no window
+    log_offsets: bool = option(lambda it: it.flag("log_offset"))
+    log_maxima: bool = option(lambda it: it.flag("log_max_value"))  # instead of means of latencies
+    log_is_shared: bool = option(lambda it: not it.flag("per_job_logs", True))  # one file a prefix
+    hist_window_ns: int = option(lambda it: it.time("log_hist_msec", MILLISECOND))  # 0: no log
+    # 2^coarseness bins are merged into one
+    hist_coarseness: int = option(lambda it: it.read("log_hist_coarseness", _coarseness, 0))
     iolog: str = ""  # path of write_iolog
-    replay: Replay | None = None  # read_iolog: source of the requests
-    is_poisson: bool = False  # arrivals at the rates are a Poisson process
+    replay: Replay | None = option(replay_of)  # read_iolog: source of the requests
     pace: Pace | None = None  # of a real run: no request is issued earlier than there
-    section: int = 0  # index of its section: its set of processes
-    waits_for: int = -1  # the section whose processes it waits for; -1: none
-    ends: int = 0  # exitall: the jobs that end with it (requests.jobs.ENDS_KIN ... ENDS_ALL)
-    kin: int = 0  # its reporting group
-    weight: int = 0  # flow
-    flow: int = 0
-    flow_sleep_ns: int = 0
-    floor: Floor = NO_FLOOR
-    steady: Steady = NOT_STEADY
+    floor: Floor = option(lambda it: Floor(**read_options(Floor, it)))
+    steady: Steady = option(steady_of)
     is_idle: bool = False  # its engine makes no requests to storage
+    rate_window_ns: int = option(lambda it: it.time("bwavgtime", MILLISECOND) or SECOND // 2)
+    iops_window_ns: int = option(lambda it: it.time("iopsavgtime", MILLISECOND) or SECOND // 2)
 
     @property
     def lacks_size(self) -> bool:
         """Whether no option and no log determines the size of its files."""
         return not (self.has_size or self.shares.size or self.replay or self.is_idle)
 
-    rate_window_ns: int = SECOND // 2
-    iops_window_ns: int = SECOND // 2
+    @property
+    def percent(self) -> float:
+        """The share of requests that must meet the latency target, in percent."""
+        return self.share / 10**4
 
 
 def jobs_of(written: Written) -> list[Job]:
@@ -159,15 +149,15 @@ def jobs_of(written: Written) -> list[Job]:
             added = section.options["filename"]
             all_files = f"{common['filename'].value}:{added.value}"
             specified["filename"] = replace(added, value=all_files)
-        for option in BY_DIRECTION & common.keys() & section.options.keys():
-            before, after = common[option].value, section.options[option]
-            specified[option] = replace(after, value=options.filled(before, after.value))
+        for key in BY_DIRECTION & common.keys() & section.options.keys():
+            before, after = common[key].value, section.options[key]
+            specified[key] = replace(after, value=options.filled(before, after.value))
         reader = Reader(specified, wrong, section.place)
         begins = reader.flag("stonewall") or not jobs
         group += begins
         reported += begins or reader.flag("new_group")
         name = reader.read("name", str, section.name)
-        one = replace(_job(reader, name, names), section=number)
+        one = replace(_job(reader, name, names), set=number)
         exits = exits or reader.flag("exitall")
         names[name] = number
         count = reader.number("numjobs", 1, 1)
@@ -178,7 +168,7 @@ def jobs_of(written: Written) -> list[Job]:
         for clone in (0, *range(count - 1, 0, -1)):  # as fio numbers them
             thread = len(jobs) + 1
             files, begin = _of_clone(reader, one, section.name, clone, named, is_nrfiles_later)
-            _, share = amount(reader, "offset_increment")
+            _, share = reader.amount("offset_increment")
             jobs.append(
                 replace(
                     one,
@@ -284,7 +274,7 @@ def _of_clone(
         folder = folders[clone % len(folders)]
         # As in fio also after a slash: the name seeds zipf, pareto and normal.
         files = tuple(f"{folder}/{file}" for file in files)
-    increment, _ = amount(reader, "offset_increment")
+    increment, _ = reader.amount("offset_increment")
     return files, one.pattern.offset_bytes + clone * increment
 
 
@@ -561,23 +551,23 @@ def _job(reader: Reader, name: str, earlier: Mapping[str, int]) -> Job:
             "io_submit_mode": is_offload,
         },
     )
-    prefixes = {kind: reader.specified.get(f"write_{kind}_log") for kind in LOGS}
     logs = {
         kind: name if prefix.value in ("", "1") else prefix.value
-        for kind, prefix in prefixes.items()
-        if prefix is not None
-    }
+        for kind in LOGS if (prefix := reader.specified.get(f"write_{kind}_log"))
+    }  # fmt: skip
+    ramp_ns, run_ns = reader.time("ramp_time", SECOND), reader.time("runtime", SECOND)
+    pause_ns = reader.time("thinktime", MICROSECOND)
     busy_ns = reader.time("thinktime_iotime", MICROSECOND)
-    unified = reader.read("unified_rw_reporting", str, "none")
-    job = Job(
-        name,
-        thread=0,
-        group=0,
-        reported_with=0,
+    waitee = reader.read("wait_for", str, "")
+    if waitee and waitee not in earlier:
+        known = f"earlier jobs are {', '.join(earlier)}" if earlier else "it is the first job"
+        reader.refuse("wait_for", f"wait_for={waitee}: no earlier job has this name; {known}")
+    return Job(
+        **read_options(Job, reader),
+        **goal_of(reader),
+        name=name,
         specified={key: option.value for key, option in reader.specified.items()},
-        own={},
         pattern=pattern,
-        files=(),
         has_size=has_size,
         shares=shares_of(reader, has_size),
         depth=depth,
@@ -585,43 +575,16 @@ def _job(reader: Reader, name: str, earlier: Mapping[str, int]) -> Job:
         reap_min=minimum,
         reap_max=maximum,
         delay_ns=reader.time("startdelay", SECOND),
-        ramp_ns=reader.time("ramp_time", SECOND),
-        run_ns=reader.time("runtime", SECOND),
-        bytes_per_s=reader.three("rate", options.size, 0),
-        requests_per_s=reader.three("rate_iops", options.size, 0),
-        think_ns=reader.time("thinktime", MICROSECOND),
-        think_blocks=reader.number("thinktime_blocks", int(not busy_ns), 1),
-        thinks_by_issues=reader.read("thinktime_blocks_type", str, "complete") == "issue",
-        think_every_ns=busy_ns + reader.time("thinktime", MICROSECOND) if busy_ns else 0,
-        is_direct=reader.flag("direct"),
-        is_durable=reader.read("sync", str, "0") not in ("0", "none"),
-        reports_apart=unified not in ("1", "mixed"),
-        reports_mixed=unified in ("1", "mixed", "2", "both"),
-        goal=goal_of(reader),
-        percents=reader.read("percentile_list", _percents, PERCENTS),
+        ramp_ns=ramp_ns,
+        run_ns=ramp_ns + run_ns if run_ns else 0,
+        pause_ns=pause_ns,
+        pause_after=reader.number("thinktime_blocks", int(not busy_ns), 1),
+        counts_issues=reader.read("thinktime_blocks_type", str, "complete") == "issue",
+        pause_every_ns=busy_ns + pause_ns if busy_ns else 0,
         logs=logs,
-        log_window_ns=reader.time("log_avg_msec", MILLISECOND),
-        log_offsets=reader.flag("log_offset"),
-        log_maxima=reader.flag("log_max_value"),
-        log_is_shared=not reader.flag("per_job_logs", True),
-        hist_window_ns=reader.time("log_hist_msec", MILLISECOND),
-        hist_coarseness=reader.read("log_hist_coarseness", _coarseness, 0),
         iolog="" if "read_iolog" in reader.specified else reader.read("write_iolog", str, ""),
-        replay=replay_of(reader),
-        is_poisson=reader.choice("rate_process", PROCESSES, False),
-        floor=floor_of(reader),
-        steady=steady_of(reader),
         is_idle=is_idle,
-        rate_window_ns=reader.time("bwavgtime", MILLISECOND) or SECOND // 2,
-        iops_window_ns=reader.time("iopsavgtime", MILLISECOND) or SECOND // 2,
-    )
-    waitee = reader.read("wait_for", str, "")
-    if waitee and waitee not in earlier:
-        known = f"earlier jobs are {', '.join(earlier)}" if earlier else "it is the first job"
-        reader.refuse("wait_for", f"wait_for={waitee}: no earlier job has this name; {known}")
-    return replace(
-        job,
-        waits_for=earlier.get(waitee, -1),
+        after=earlier.get(waitee, -1),
         ends=reader.choice("exit_what", EXITS, ENDS_KIN),
         weight=reader.number("flow", 0),
         flow=reader.number("flow_id", 0),
@@ -639,49 +602,37 @@ def _pattern(reader: Reader) -> Pattern:
         reader.refuse("rw", f"rw={kind} is not supported; supported are {names}")
         plain = "read"
     seed = reader.read("randseed", options.plain, -1)
-    size, _ = amount(reader, "size")
+    size, _ = reader.amount("size")
     total = 0
     if "filesize" in reader.specified:
         total, size = size, reader.read("filesize", _one_size, 0)
-    moved = amount(reader, "io_size")[0]
-    loops = max(1, reader.number("loops", 1))
-    randomness = reader.three("percentage_random", _percent, 100)
+    moved = reader.amount("io_size")[0]
+    passes = max(1, reader.number("loops", 1))
     service, service_requests, service_shape = served(reader)
     # As in fio, time_based without a runtime has no effect.
     is_endless = reader.flag("time_based") and reader.time("runtime", SECOND) > 0
     zones = _zones(reader)
     pattern = Pattern(
+        **read_options(Pattern, reader),
         directions=DIRECTIONS[plain],
         writes_what_it_trims=plain == "trimwrite",
         is_random=is_random,
         file_bytes=size,
         total_bytes=total,
-        offset_bytes=amount(reader, "offset")[0],
         sizes=sizes_of(reader, is_random),
-        sizes_by_order=reader.flag("bs_is_seq_rand"),
-        unaligned_sizes=reader.flag("bs_unaligned"),
         read_percent=_read_percent(reader),
-        random_percent=randomness,
         every=reader.read("rw", _every, 1) if how and is_random else 1,
         hole_bytes=reader.read("rw", _hole, 0) if how and not is_random else 0,
-        stays=reader.read("rw_sequencer", str, "sequential") == "identical",
-        generator=reader.choice("random_generator", GENERATORS, Generator.TAUSWORTHE),
-        has_map=not reader.flag("norandommap"),
         zone_bytes=zones[0],
         zone_range=zones[1],
         zone_skip=zones[2],
-        repeats_files=is_endless or loops > 1 or reader.flag("do_verify", True),
-        is_repeated=reader.flag("randrepeat", True),
-        repeats_all=reader.flag("allrandrepeat"),
+        repeats_files=is_endless or passes > 1 or reader.flag("do_verify", True),
         seed=None if seed < 0 else seed,
         pass_bytes=moved or size,
         has_io_size=moved > 0,
-        passes=loops,
+        passes=passes,
         is_endless=is_endless,
         requests=0 if is_endless else reader.number("number_ios", 0),
-        writes_between_syncs=reader.number("fsync", 0),
-        writes_between_data_syncs=reader.number("fdatasync", 0),
-        syncs_at_end=reader.flag("end_fsync") or reader.flag("fsync_on_close"),
         service=service,
         service_requests=service_requests,
         service_shape=service_shape,
@@ -703,9 +654,9 @@ def _read_percent(reader: Reader) -> int:
     """Return the share of reads; of rwmixread and rwmixwrite the later one counts."""
     for name in reversed(list(reader.specified)):
         if name == "rwmixread":
-            return reader.read(name, _percent, 50)
+            return reader.read(name, options.percent, 50)
         if name == "rwmixwrite":
-            return 100 - reader.read(name, _percent, 50)
+            return 100 - reader.read(name, options.percent, 50)
     return 50
 
 
@@ -730,23 +681,6 @@ def _one_size(text: str) -> int:
 def _names(text: str) -> tuple[str, ...]:
     names = text.replace("\\:", "\0").split(":")
     return tuple(name.replace("\0", ":") for name in names if name)
-
-
-def _coarseness(text: str) -> int:
-    if text not in tuple("0123456"):
-        raise ValueError(f"{text!r}: must be 0 to 6; each step halves the number of bins")
-    return int(text)
-
-
-def _percent(text: str) -> int:
-    percent = options.plain(text)
-    if not 0 <= percent <= 100:
-        raise ValueError(f"{text}: a percentage must be 0 to 100")
-    return percent
-
-
-def _percents(text: str) -> tuple[float, ...]:
-    return tuple(sorted(options.decimal(part) for part in text.split(":")))
 
 
 def _every(text: str) -> int:
@@ -795,14 +729,14 @@ def again(job: Job, run: int, once: Sequence[Job]) -> Job:
     """Return the copy of a job for a repeated run, in groups after those of all earlier runs."""
     groups = once[-1].group + 1
     reported = max(abs(each.reported_with) for each in once) + 1
-    sections = max(each.section for each in once) + 1
+    sets = max(each.set for each in once) + 1
     sign = 1 if job.reported_with >= 0 else -1
     return replace(
         job,
         group=job.group + run * groups,
         kin=job.kin + run * (max(each.kin for each in once) + 1),
-        section=job.section + run * sections,
-        waits_for=job.waits_for + run * sections if job.waits_for >= 0 else -1,
+        set=job.set + run * sets,
+        after=job.after + run * sets if job.after >= 0 else -1,
         flow=job.flow + run * (max(each.flow for each in once) + 1),
         reported_with=job.reported_with + sign * run * reported,
     )

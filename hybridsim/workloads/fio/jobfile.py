@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.reading import whole_text
-from hybridsim.workloads.fio.options import SWITCHES, canonical, objection
+from hybridsim.workloads.fio.options import SWITCHES, OptionValue, canonical, objection
 
 COMMAND_LINE = "command line"  # begin of the places of its options
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
@@ -29,14 +29,6 @@ PROGRAM = {
     "idle-prof": True, "trigger": True, "trigger-file": True, "trigger-remote": True,
     "trigger-timeout": True,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class OptionValue:
-    """The value of an option, and the place where it is specified."""
-
-    value: str
-    place: str
 
 
 @dataclass

@@ -1,11 +1,19 @@
-"""fio's options: simulated, ignored as irrelevant to a simulation, or refused."""
+"""fio's options: simulated, ignored as irrelevant to a simulation, or refused; their values.
+
+A `Reader` has the options of one job.  A dataclass whose fields are options declares them as such.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from hybridsim.foundation.suggest import nearest
+
+T = TypeVar("T")
+Three = tuple[int, int, int]  # by direction: of reads, writes and trims
 
 MODELLED = frozenset({
     "allrandrepeat", "ba", "bs", "bs_is_seq_rand",
@@ -306,3 +314,118 @@ def each_direction(text: str) -> list[str]:
     if len(parts) > 3:
         raise ValueError(f"{text!r} has more than three values (reads, writes, trims)")
     return parts + parts[-1:] * (3 - len(parts))
+
+
+def percent(text: str) -> int:
+    """Return a whole number of percent."""
+    number = plain(text)
+    if not 0 <= number <= 100:
+        raise ValueError(f"{text}: a percentage must be 0 to 100")
+    return number
+
+
+@dataclass(frozen=True)
+class OptionValue:
+    """The value of an option, and the place where it is specified."""
+
+    value: str
+    place: str
+
+
+class Reader:
+    """Typed access to the options of one job; errors are collected with their places."""
+
+    def __init__(
+        self, specified: Mapping[str, OptionValue], wrong: list[str], place: str = "job"
+    ) -> None:
+        self.specified = specified
+        self._wrong = wrong
+        self._place = place
+
+    def read(self, name: str, parse: Callable[[str], T], default: T) -> T:
+        """Return the parsed value of an option, or the default."""
+        option = self.specified.get(name)
+        if option is None:
+            return default
+        try:
+            return parse(option.value)
+        except (ValueError, ZeroDivisionError) as error:
+            text = str(error)
+            if name not in text:
+                text = f"{name}: {text}"
+            if text not in self._wrong:
+                self._wrong.append(f"{option.place}: {text}")
+            return default
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return an option that is 0 or 1."""
+        return self.read(name, _flag, default)
+
+    def choice(self, name: str, values: Mapping[str, T], default: T) -> T:
+        """Return what one of several words means."""
+
+        def parse(text: str) -> T:
+            if text not in values:
+                *others, last = values
+                raise ValueError(f"{text}: must be {', '.join(others)} or {last}")
+            return values[text]
+
+        return self.read(name, parse, default)
+
+    def number(self, name: str, default: int, minimum: int = 0) -> int:
+        """Return a whole number of at least `minimum`."""
+
+        def parse(text: str) -> int:
+            number = size(text)
+            if number < minimum:
+                raise ValueError(f"{name}={text}: the minimum is {minimum}")
+            return number
+
+        return self.read(name, parse, default)
+
+    def time(self, name: str, unit_ns: int) -> int:
+        """Return a time in ns; a number without a unit is in `unit_ns`."""
+        return self.read(name, lambda text: time_ns(text, unit_ns), 0)
+
+    def three(self, name: str, parse: Callable[[str], T], default: T) -> tuple[T, T, T]:
+        """Return the values for reads, writes and trims."""
+
+        def each(text: str) -> tuple[T, T, T]:
+            parts = [parse(part) if part else default for part in each_direction(text)]
+            return parts[0], parts[1], parts[2]
+
+        return self.read(name, each, (default,) * 3)
+
+    def amount(self, name: str) -> tuple[int, int]:
+        """Return (bytes, percent) of an option; one of the two is 0."""
+
+        def parse(text: str) -> tuple[int, int]:
+            if not text.strip().endswith("%"):
+                return size(text), 0
+            share = plain(text.strip()[:-1])
+            if not 0 <= share <= 100:
+                raise ValueError(f"{text}: a share must be 0% to 100%")
+            return 0, share
+
+        return self.read(name, parse, (0, 0))
+
+    def refuse(self, name: str, text: str) -> None:
+        """Record an error of an option; if its default is the cause, at the place of the job."""
+        option = self.specified.get(name)
+        self._wrong.append(f"{option.place if option else self._place}: {text}")
+
+
+def _flag(text: str) -> bool:
+    if text.strip() not in ("0", "1"):
+        raise ValueError(f"{text!r}: must be 1 (on) or 0 (off)")
+    return text.strip() == "1"
+
+
+def option(read: Callable[[Reader], T]) -> T:
+    """Declare a field of a dataclass that is read from options; its default is theirs."""
+    return field(default=read(Reader({}, [])), metadata={"read": read})
+
+
+def read_options(kind: Any, reader: Reader) -> dict[str, Any]:
+    """Return the fields of a dataclass that are declared as options."""
+    return {each.name: each.metadata["read"](reader) for each in fields(kind) if each.metadata}

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-READ, WRITE, TRIM = range(3)
-SYNC = 3  # not a direction
+from hybridsim.foundation.codes import Op
+from hybridsim.workloads.fio.options import Three, option, percent
+
+# Kinds of requests.  The first four are the codes of a trace, of which SYNC is no direction.
+READ, WRITE, TRIM, SYNC = map(int, (Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH))
 END_SYNC = 4  # a sync that waits for all requests before it, and is not reported: end_fsync
 FIRST_OF_VERIFY = 5  # a read that waits for all requests before it
 OF_VERIFY = 6  # a further read of verify after a pass: neither rates nor think times delay it
@@ -58,6 +61,10 @@ class Generator(IntEnum):
     TAUSWORTHE64 = 2
 
 
+TAUSWORTHE = Generator.TAUSWORTHE
+GENERATORS = {name: Generator[name.upper()] for name in ("tausworthe", "tausworthe64", "lfsr")}
+
+
 class Service(IntEnum):
     """Order of several files; those after RANDOM are skewed."""
 
@@ -95,7 +102,7 @@ class Pattern:
     is_random: bool = False
     file_names: tuple[str, ...] = ("",)
     file_bytes: int = 0  # starts at `offset_bytes`
-    offset_bytes: int = 0
+    offset_bytes: int = option(lambda it: it.amount("offset")[0])
     end_bytes: int = 0  # of the file, if it is larger than offset_bytes + file_bytes
     # Of all files, if a pass moves less than all: filesize with size, io_size=%.
     total_bytes: int = 0
@@ -103,25 +110,26 @@ class Pattern:
     is_clone: bool = False  # of numjobs: all but the first process
 
     sizes: tuple[Sizes, Sizes, Sizes] = (Sizes(), Sizes(), Sizes())
-    # bs_is_seq_rand: sizes of reads if sequential, of writes if random.
-    sizes_by_order: bool = False
-    unaligned_sizes: bool = False
+    # Sizes of reads if sequential, of writes if random.
+    sizes_by_order: bool = option(lambda it: it.flag("bs_is_seq_rand"))
+    unaligned_sizes: bool = option(lambda it: it.flag("bs_unaligned"))
     read_percent: int = 50
     is_by_rates: bool = False  # a mix whose rates, too, decide which direction is next
-    random_percent: tuple[int, int, int] = (100, 100, 100)
+    random_percent: Three = option(lambda it: it.three("percentage_random", percent, 100))
     every: int = 1  # a new random offset after this number of requests
     hole_bytes: int = 0  # between sequential requests; negative: backwards
-    stays: bool = False  # rw_sequencer=identical: `every` requests at one offset
+    # `every` requests at one offset
+    stays: bool = option(lambda it: it.read("rw_sequencer", str, "") == "identical")
 
     distribution: Distribution = Distribution.RANDOM
     shape: float = 0.0  # theta, h, or deviation in percent
     center: float | None = None
     zones: tuple[tuple[tuple[int, int], ...], ...] = ((), (), ())  # by direction: (accesses, size)
-    generator: Generator = Generator.TAUSWORTHE
-    has_map: bool = True  # no block is accessed twice in a pass
+    generator: Generator = option(lambda it: it.choice("random_generator", GENERATORS, TAUSWORTHE))
+    has_map: bool = option(lambda it: not it.flag("norandommap"))  # no block twice in a pass
 
-    is_repeated: bool = True  # randrepeat
-    repeats_all: bool = False  # allrandrepeat
+    is_repeated: bool = option(lambda it: it.flag("randrepeat", True))
+    repeats_all: bool = option(lambda it: it.flag("allrandrepeat"))
     seed: int | None = None  # randseed
     seeding: Seeding = Seeding.V3_33
     is_verified: bool = False  # reads and writes draw equal sizes
@@ -140,9 +148,10 @@ class Pattern:
     passes: int = 1
     is_endless: bool = False  # time_based
     requests: int = 0  # number_ios of a pass; 0: unlimited
-    writes_between_syncs: int = 0  # fsync
-    writes_between_data_syncs: int = 0  # fdatasync
-    syncs_at_end: bool = False  # end_fsync, after each pass
+    writes_between_syncs: int = option(lambda it: it.number("fsync", 0))
+    writes_between_data_syncs: int = option(lambda it: it.number("fdatasync", 0))
+    # After each pass.
+    syncs_at_end: bool = option(lambda it: it.flag("end_fsync") or it.flag("fsync_on_close"))
     is_queued: bool = False  # an asynchronous engine: fio counts the bytes of a pass at its start
     queues_trims: bool = False  # ioengine=null; in other engines trims complete at once
     depth: int = 1  # requests outstanding at most

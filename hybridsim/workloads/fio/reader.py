@@ -2,93 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any
 
 from hybridsim.foundation.units import human_size
 from hybridsim.workloads.fio import options
-from hybridsim.workloads.fio.jobfile import OptionValue
+from hybridsim.workloads.fio.options import Reader
 from hybridsim.workloads.fio.pattern import READ, WRITE, Distribution, Pattern, Service, Sizes
-
-T = TypeVar("T")
-
-
-class Reader:
-    """Typed access to the options of one job; errors are collected with their places."""
-
-    def __init__(
-        self, specified: Mapping[str, OptionValue], wrong: list[str], place: str = "job"
-    ) -> None:
-        self.specified = specified
-        self._wrong = wrong
-        self._place = place
-
-    def read(self, name: str, parse: Callable[[str], T], default: T) -> T:
-        """Return the parsed value of an option, or the default."""
-        option = self.specified.get(name)
-        if option is None:
-            return default
-        try:
-            return parse(option.value)
-        except (ValueError, ZeroDivisionError) as error:
-            text = str(error)
-            if name not in text:
-                text = f"{name}: {text}"
-            if text not in self._wrong:
-                self._wrong.append(f"{option.place}: {text}")
-            return default
-
-    def flag(self, name: str, default: bool = False) -> bool:
-        """Return an option that is 0 or 1."""
-        return self.read(name, _flag, default)
-
-    def choice(self, name: str, values: Mapping[str, T], default: T) -> T:
-        """Return what one of several words means."""
-
-        def parse(text: str) -> T:
-            if text not in values:
-                *others, last = values
-                raise ValueError(f"{text}: must be {', '.join(others)} or {last}")
-            return values[text]
-
-        return self.read(name, parse, default)
-
-    def number(self, name: str, default: int, minimum: int = 0) -> int:
-        """Return a whole number of at least `minimum`."""
-
-        def parse(text: str) -> int:
-            number = options.size(text)
-            if number < minimum:
-                raise ValueError(f"{name}={text}: the minimum is {minimum}")
-            return number
-
-        return self.read(name, parse, default)
-
-    def time(self, name: str, unit_ns: int) -> int:
-        """Return a time in ns; a number without a unit is in `unit_ns`."""
-        return self.read(name, lambda text: options.time_ns(text, unit_ns), 0)
-
-    def three(self, name: str, parse: Callable[[str], T], default: T) -> tuple[T, T, T]:
-        """Return the values for reads, writes and trims."""
-
-        def each(text: str) -> tuple[T, T, T]:
-            parts = [parse(part) if part else default for part in options.each_direction(text)]
-            return parts[0], parts[1], parts[2]
-
-        return self.read(name, each, (default,) * 3)
-
-    def refuse(self, name: str, text: str) -> None:
-        """Record an error of an option; if its default is the cause, at the place of the job."""
-        option = self.specified.get(name)
-        self._wrong.append(f"{option.place if option else self._place}: {text}")
-
-
-def _flag(text: str) -> bool:
-    if text.strip() not in ("0", "1"):
-        raise ValueError(f"{text!r}: must be 1 (on) or 0 (off)")
-    return text.strip() == "1"
-
 
 Split = tuple[tuple[int, int], ...]  # (bytes, percent)
 
@@ -188,29 +109,12 @@ class Shares:
         return pattern if pattern.has_io_size else replace(pattern, pass_bytes=total)
 
 
-WHOLE = Shares()
-
-
-def amount(reader: Reader, name: str) -> tuple[int, int]:
-    """Return (bytes, percent) of an option; one of the two is 0."""
-
-    def parse(text: str) -> tuple[int, int]:
-        if not text.strip().endswith("%"):
-            return options.size(text), 0
-        percent = options.plain(text.strip()[:-1])
-        if not 0 <= percent <= 100:
-            raise ValueError(f"{text}: a share must be 0% to 100%")
-        return 0, percent
-
-    return reader.read(name, parse, (0, 0))
-
-
 def shares_of(reader: Reader, has_size: bool) -> Shares:
     """Return the options in percent.
 
     size may be a share of filesize; but for io_size all others need a file without size=.
     """
-    percents = {name: amount(reader, name)[1] for name in (*OF_FILE, "io_size")}
+    percents = {name: reader.amount(name)[1] for name in (*OF_FILE, "io_size")}
     has_share = percents["size"] > 0 and "filesize" in reader.specified
     for name, percent in percents.items():
         if not (percent and has_size) or (has_share and name in ("size", "io_size")):
@@ -225,38 +129,20 @@ MICROSECOND = 10**3
 ALL = 10**6
 
 
-@dataclass(frozen=True)
-class Goal:
-    """Latency target of a search for the depth, and latency limits of a job; 0: none."""
-
-    target_ns: int = 0
-    window_ns: int = 0
-    share: int = ALL  # share of the requests that must meet the target, in millionths
-    keeps_on: bool = False  # latency_run: keep searching after the depth is determined
-    limit_ns: tuple[int, int, int] = (0, 0, 0)  # read, write, trim: the job ends above this
-
-    @property
-    def percent(self) -> float:
-        """The share of requests that must meet the target, in percent."""
-        return self.share / 10**4
-
-
-NO_GOAL = Goal()
-
-
-def goal_of(reader: Reader) -> Goal:
-    """Return the latency options of a job."""
-    goal = Goal(
-        target_ns=reader.time("latency_target", MICROSECOND),
-        window_ns=reader.time("latency_window", MICROSECOND),
-        share=reader.read("latency_percentile", _share, ALL),
-        keeps_on=reader.flag("latency_run"),
-        limit_ns=reader.three("max_latency", lambda text: options.time_ns(text, MICROSECOND), 0),
-    )
+def goal_of(reader: Reader) -> dict[str, Any]:
+    """Return the latency options of a job, as parameters of the machine."""
+    target_ns = reader.time("latency_target", MICROSECOND)
+    found = {
+        "target_ns": target_ns,
+        "window_ns": reader.time("latency_window", MICROSECOND),
+        "share": reader.read("latency_percentile", _share, ALL),
+        "keeps_on": reader.flag("latency_run"),
+    }
+    limits = reader.three("max_latency", lambda text: options.time_ns(text, MICROSECOND), 0)
     for name in ("latency_window", "latency_percentile", "latency_run"):
-        if name in reader.specified and not goal.target_ns:
+        if name in reader.specified and not target_ns:
             reader.refuse(name, f"{name} has no effect without latency_target")
-    return goal
+    return found | dict(zip(("limit_read_ns", "limit_write_ns", "limit_trim_ns"), limits))
 
 
 def _share(text: str) -> int:
@@ -266,20 +152,8 @@ def _share(text: str) -> int:
     return round(percent * ALL / 100)
 
 
-SERVICES = {
-    "roundrobin": Service.ROUNDROBIN,
-    "sequential": Service.SEQUENTIAL,
-    "random": Service.RANDOM,
-    "zipf": Service.ZIPF,
-    "pareto": Service.PARETO,
-    "normal": Service.NORMAL,
-    "gauss": Service.NORMAL,
-}
-RANKED = {
-    "zipf": Distribution.ZIPF,
-    "pareto": Distribution.PARETO,
-    "normal": Distribution.NORMAL,
-}
+SERVICES = {each.name.lower(): each for each in Service} | {"gauss": Service.NORMAL}
+RANKED = {name: Distribution[name.upper()] for name in ("zipf", "pareto", "normal")}
 SHAPES = {"zipf": "1.1", "pareto": "0.2", "normal": "0", "gauss": "0"}  # if none is specified
 
 

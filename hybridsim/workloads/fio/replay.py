@@ -12,14 +12,12 @@ from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import Device, Requests
-from hybridsim.workloads.fio import options
+from hybridsim.workloads.fio.options import Reader, option, read_options, size
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
-from hybridsim.workloads.fio.reader import Reader
 
 if TYPE_CHECKING:
     from hybridsim.workloads.fio.job import Job
 
-KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.WRITE_ZEROES: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
 MIN_FILE_BYTES = 4096
 
 
@@ -37,17 +35,28 @@ class Log(Protocol):
         """Yield the requests in order; each call starts again."""
 
 
+def _skipped(text: str) -> tuple[int, ...]:
+    kinds = {"read": READ, "write": WRITE, "trim": TRIM, "sync": SYNC}
+    names = [name.strip() for name in text.split(",")]
+    if not set(names) <= kinds.keys():
+        raise ValueError(f"{text!r}: must be a list of read, write, trim and sync")
+    return tuple(kinds[name] for name in names)
+
+
 @dataclass(frozen=True)
 class Replay:
     """Source of a job's requests if it is a log."""
 
     path: str
-    redirect: str = ""  # another name for the file
-    is_unstalled: bool = False  # as fast as possible, not at the times of the log
-    time_percent: int = 100  # 200: in half the time
-    scale: int = 1  # divisor of offsets
-    align_bytes: int = 0  # offsets are rounded down to multiples of it
-    skipped: tuple[int, ...] = ()  # directions that are not replayed
+    redirect: str = option(lambda it: it.read("replay_redirect", str, ""))  # the file's other name
+    is_unstalled: bool = option(lambda it: it.flag("replay_no_stall"))  # not at the log's times
+    # 200: in half the time.
+    time_percent: int = option(lambda it: it.number("replay_time_scale", 100, 1))
+    scale: int = option(lambda it: it.number("replay_scale", 1, 1))  # divisor of offsets
+    # offsets are rounded down to multiples of it
+    align_bytes: int = option(lambda it: it.read("replay_align", size, 0))
+    # directions that are not replayed
+    skipped: tuple[int, ...] = option(lambda it: it.read("replay_skip", _skipped, ()))
     log: Log | None = None  # the file at `path`, once it is open
 
     def placed(self, offset: Ints) -> Ints:
@@ -61,23 +70,7 @@ def replay_of(reader: Reader) -> Replay | None:
     path = reader.read("read_iolog", str, "")
     if not path:
         return None
-    return Replay(
-        path,
-        redirect=reader.read("replay_redirect", str, ""),
-        is_unstalled=reader.flag("replay_no_stall"),
-        time_percent=reader.number("replay_time_scale", 100, 1),
-        scale=reader.number("replay_scale", 1, 1),
-        align_bytes=reader.read("replay_align", options.size, 0),
-        skipped=reader.read("replay_skip", _skipped, ()),
-    )
-
-
-def _skipped(text: str) -> tuple[int, ...]:
-    kinds = {"read": READ, "write": WRITE, "trim": TRIM, "sync": SYNC}
-    names = [name.strip() for name in text.split(",")]
-    if not set(names) <= kinds.keys():
-        raise ValueError(f"{text!r}: must be a list of read, write, trim and sync")
-    return tuple(kinds[name] for name in names)
+    return Replay(path, **read_options(Replay, reader))
 
 
 class Columns(NamedTuple):
@@ -88,11 +81,6 @@ class Columns(NamedTuple):
     length: Ints
     due_ns: Ints
     file: Ints  # index in the job's files
-
-    @classmethod
-    def of(cls, parts: Sequence[Columns]) -> Columns:
-        """Return the concatenation of `parts`."""
-        return cls._make(map(np.concatenate, zip(*parts)))
 
 
 NOTHING = Columns(np.zeros(0, np.uint8), *np.zeros((4, 0), np.int64))
@@ -122,24 +110,30 @@ def opened(job: Job, read: Callable[[str], Log]) -> Job:
     return replace(job, replay=log, pattern=pattern, files=(file,), has_size=True)
 
 
-def requests(job: Job) -> Iterator[Columns]:
-    """Yield the requests of a job's log, in order."""
-    replay = job.replay
-    assert replay is not None
-    assert replay.log is not None, "the log must be open"
-    for chunk in replay.log.chunks():
-        kind = _kinds(chunk)
-        wanted = ~np.isin(kind, replay.skipped)
-        due = np.zeros(len(kind), np.int64)
-        if not replay.is_unstalled:
-            due = chunk.arrival_ns * 100 // replay.time_percent
-        file = np.zeros(len(kind), np.int64)
-        columns = kind, replay.placed(chunk.offset_bytes), chunk.length_bytes, due, file
-        yield Columns._make(column[wanted] for column in columns)
+class Replayed:
+    """Source of requests: a log."""
 
+    def __init__(self, job: Job) -> None:
+        self._chunks = self._read(job.replay)
+        self._rest = NOTHING
 
-def _kinds(chunk: Requests) -> Bytes:
-    kind = np.full(len(chunk.op), SYNC, np.uint8)
-    for op, direction in KINDS.items():
-        kind[chunk.op == op] = direction
-    return kind
+    def take(self, count: int) -> Columns:
+        """Return the next `count` requests; fewer at the end of the log."""
+        parts, rows = [self._rest], len(self._rest.kind)
+        while rows < count and (chunk := next(self._chunks, None)) is not None:
+            parts.append(chunk)
+            rows += len(chunk.kind)
+        whole = Columns._make(map(np.concatenate, zip(*parts)))
+        self._rest = Columns._make(column[count:] for column in whole)
+        return Columns._make(column[:count] for column in whole)
+
+    def _read(self, replay: Replay | None) -> Iterator[Columns]:
+        assert replay is not None
+        assert replay.log is not None, "the log must be open"
+        for chunk in replay.log.chunks():
+            kind = np.where(chunk.op == Op.WRITE_ZEROES, np.uint8(WRITE), chunk.op)
+            due = chunk.arrival_ns * 100 // replay.time_percent * (not replay.is_unstalled)
+            place, none = replay.placed(chunk.offset_bytes), np.zeros(len(kind), np.int64)
+            wanted = ~np.isin(kind, replay.skipped)
+            columns = kind, place, chunk.length_bytes, due, none
+            yield Columns._make(column[wanted] for column in columns)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Ints
-from hybridsim.foundation.codes import FUA, Op
+from hybridsim.foundation.codes import FUA
 from hybridsim.foundation.codes import SYNC as IS_SYNC
 from hybridsim.foundation.errors import UsageError
 from hybridsim.jit import loop
@@ -30,7 +30,7 @@ from hybridsim.workloads.fio.pattern import (
     Stream,
 )
 from hybridsim.workloads.fio.places import Laid
-from hybridsim.workloads.fio.replay import NOTHING, Columns, requests
+from hybridsim.workloads.fio.replay import NOTHING, Columns, Replayed
 
 MICROSECOND, SECOND = 10**3, 10**9
 STREAMS = (Stream.POISSON_READ, Stream.POISSON_WRITE, Stream.POISSON_TRIM)  # by direction
@@ -92,8 +92,6 @@ def draw_each(states: Ints, bits: Ints) -> None:
 
 CHUNK = 1 << 14
 COLUMNS = 7  # of the rows of a feed
-OPS = np.zeros(4, np.uint8)
-OPS[[READ, WRITE, TRIM, SYNC]] = [Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH]
 PLAIN = np.arange(9, dtype=np.uint8)  # kinds of the generator as directions or syncs
 PLAIN[[END_SYNC, DATA_SYNC]] = SYNC
 PLAIN[[FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = READ
@@ -128,27 +126,6 @@ class Generated:
         return Columns(kind, at, length, np.zeros(filled, np.int64), file)
 
 
-class Replayed:
-    """Source of requests: a log."""
-
-    def __init__(self, job: Job) -> None:
-        self._chunks = requests(job)
-        self._rest = NOTHING
-
-    def take(self, count: int) -> Columns:
-        """Return the next `count` requests; fewer at the end of the log."""
-        parts, rows = [self._rest], len(self._rest.kind)
-        while rows < count:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                break
-            parts.append(chunk)
-            rows += len(chunk.kind)
-        whole = Columns.of(parts)
-        self._rest = Columns._make(column[count:] for column in whole)
-        return Columns._make(column[:count] for column in whole)
-
-
 class Feed:
     """Requests of one job that are not yet issued, and their source."""
 
@@ -165,9 +142,7 @@ class Feed:
         self._stream = stream
         self._done = np.zeros(4, np.int64)  # requests by direction
         self._moved = np.zeros(4, np.int64)  # bytes
-        self._flags = (IS_SYNC if job.is_direct or job.is_durable else 0) | (
-            FUA if job.is_durable else 0
-        )
+        self._flags = IS_SYNC * (job.is_direct or job.is_durable) | FUA * job.is_durable
         self.is_last = False
         self.is_by_rates = job.pattern.is_by_rates and job.replay is None
         self.generated: list[Ints] = []  # kind, offset, length, file: if a log has offsets
@@ -199,15 +174,15 @@ class Feed:
         taken = NOTHING if self._source is None else self._source.take(count)
         kind, length = PLAIN[taken.kind], taken.length
         self.is_last = len(kind) < count
-        self._mark(DATA_SYNC, np.flatnonzero(taken.kind == DATA_SYNC))
-        self._mark(END_SYNC, np.flatnonzero(taken.kind == END_SYNC))
+        for each in self._special:
+            self._mark(each, np.flatnonzero(taken.kind == each))
         if self._job.iolog or self._job.log_offsets:
             exact = np.where(taken.kind == DATA_SYNC, DATA_SYNC, kind)
             self.generated.append(np.stack([exact, taken.offset, length, taken.file]))
         self._count += len(kind)
         rows = np.zeros((COLUMNS, len(kind)), np.int64)
         op, place, size, stream, due_ns, think_ns, may_pause = rows
-        op[:] = OPS[kind] | np.where(kind == WRITE, self._flags, 0)
+        op[:] = kind | np.where(kind == WRITE, self._flags, 0)
         if len(kind):
             place[:] = np.where(kind == SYNC, 0, taken.offset + self._begin_bytes[taken.file])
         size[:], stream[:] = length, self._stream
@@ -222,7 +197,7 @@ class Feed:
         think_ns[IS_LAST[taken.kind]] = 1  # think 1 ns: issued when all before are complete
         is_replay = self._job.replay is not None
         if is_replay and self.is_last and self._job.pattern.syncs_at_end and self._done[WRITE]:
-            end = [int(Op.FLUSH), 0, 0, self._stream, 0, 1, 0]
+            end = [SYNC, 0, 0, self._stream, 0, 1, 0]
             self._mark(END_SYNC, np.zeros(1, np.int64))
             return np.append(rows, np.array([end]).T, axis=1)
         return rows
@@ -320,18 +295,10 @@ class Feeds:
         lengths = np.array([each.shape[1] for each in rows])
         ends = np.cumsum(lengths)
         self._begin = ends - lengths
-        op, offset, length, stream, due_ns, think_ns, may_pause = np.concatenate(rows, axis=1)
-        self._batch = JobBatch(
-            op.astype(np.uint8),
-            offset,
-            length,
-            stream,
-            due_ns,
-            think_ns,
-            may_pause.astype(np.uint8),
-            self._begin.copy(),
-            ends,
-            self._numbers.copy(),
-            np.array([feed.is_last for feed in self._feeds], np.uint8),
-        )
+        op, *columns, may_pause = np.concatenate(rows, axis=1)
+        is_last = np.array([feed.is_last for feed in self._feeds], np.uint8)
+        self._batch = JobBatch._make([
+            op.astype(np.uint8), *columns, may_pause.astype(np.uint8),
+            self._begin.copy(), ends, self._numbers.copy(), is_last,
+        ])  # fmt: skip
         return self._batch

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.foundation.arrays import Bytes, Ints
-from hybridsim.foundation.codes import Op
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.units import format_time, human_time
@@ -31,7 +30,7 @@ from hybridsim.requests.jobs import OVER_NS, START_NS, Jobs
 from hybridsim.workloads.fio.conditions import Progress
 from hybridsim.workloads.fio.job import MILLISECOND, SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written
-from hybridsim.workloads.fio.pattern import DATA_SYNC, READ, SYNC, TRIM, WRITE
+from hybridsim.workloads.fio.pattern import DATA_SYNC, READ, SYNC
 from hybridsim.workloads.fio.requests import Feeds
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 NAMES, MIXED = ("read", "write", "trim"), "mixed"
 TIMED_OUT, IO_ERROR = 110, 5  # errno
 Mask = npt.NDArray[np.bool_]
-KINDS = {Op.READ: READ, Op.WRITE: WRITE, Op.DISCARD: TRIM, Op.FLUSH: SYNC}
 # Upper ends of fio's coarse latency bins; the last bin, above all of them, has no entry.
 STEPS = (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)
 EDGES_NS = np.array([u * each for u in (1, 10**3, 10**6) for each in STEPS] + [2 * 10**9], np.int64)
@@ -339,35 +337,32 @@ class Results:
 
     def add(self, facts: Facts) -> None:
         """Add completed requests."""
-        owner = facts.number % len(self.of_jobs)
-        kinds = _kinds(facts.op)
+        orders, owner = np.divmod(facts.number, len(self.of_jobs))
+        rows = np.stack([facts.done_ns, facts.issue_ns, facts.op, facts.length, orders])
         for number, result in enumerate(self.of_jobs):
-            job = result.jobs[0]
-            ramped_ns = int(self._start_ns[number]) + job.ramp_ns
-            measured_ns = int(result.depths[0][MEASURED_NS])
+            done_ns, issue_ns, kind, length, order = rows[:, owner == number]
+            latency_ns = done_ns - issue_ns
+            job, start_ns = result.jobs[0], int(self._start_ns[number])
+            ramped_ns, measured_ns = start_ns + job.ramp_ns, int(result.depths[0][MEASURED_NS])
             if measured_ns > self._measured_ns[number]:
                 self._measured_ns[number] = measured_ns
                 result.forget()
             begin_ns = max(ramped_ns, measured_ns)
             if job.iolog:
-                each = owner == number
-                order = facts.number[each] // len(self.of_jobs)
-                since_ns = facts.issue_ns[each] - int(self._start_ns[number])
-                result.issued.append(np.stack([order, since_ns]))
-            syncs = (owner == number) & (kinds == SYNC)
-            if syncs.any():
-                order = facts.number[syncs] // len(self.of_jobs)
-                kinds[syncs] = self._feeds[number].kinds_of_syncs(order)
-            mine = (owner == number) & (facts.done_ns >= ramped_ns)
+                result.issued.append(np.stack([order, issue_ns - start_ns]))
+            kept = done_ns >= ramped_ns
             if job.logs:
-                result.log.append(_logged(facts, mine, ramped_ns, len(self.of_jobs)))
-            mine &= facts.issue_ns >= measured_ns
-            if not mine.any():
+                columns = (done_ns - ramped_ns, latency_ns, kind, length, order)
+                result.log.append(np.stack(columns)[:, kept])
+            syncs = kind == SYNC
+            if syncs.any():
+                kind[syncs] = self._feeds[number].kinds_of_syncs(order[syncs])
+            kept &= issue_ns >= measured_ns
+            if not kept.any():
                 continue
-            done_ns = facts.done_ns[mine]
-            latency_ns = done_ns - facts.issue_ns[mine]
-            length = facts.length[mine]
-            kind = kinds[mine]
+            done_ns, latency_ns, length, kind = (
+                column[kept] for column in (done_ns, latency_ns, length, kind)
+            )
             result.data_syncs += int(np.count_nonzero(kind == DATA_SYNC))
             kind[kind == DATA_SYNC] = SYNC
             for direction, measured in enumerate(result.directions):
@@ -407,43 +402,24 @@ def _directions(job: Job) -> list[Measured]:
     ]
 
 
-def _kinds(op: Bytes) -> Ints:
-    kind = np.zeros(len(op), np.int64)
-    for each, direction in KINDS.items():
-        kind[op == each] = direction
-    return kind
-
-
-def _logged(facts: Facts, mine: Mask, begin_ns: int, jobs: int) -> Ints:
-    """Return the columns of log entries for some completed requests."""
-    done_ns = facts.done_ns[mine]
-    latency_ns = done_ns - facts.issue_ns[mine]
-    order = facts.number[mine] // jobs
-    columns = (done_ns - begin_ns, latency_ns, _kinds(facts.op[mine]), facts.length[mine], order)
-    return np.stack(columns)
-
-
-WORDS = {Op.READ: "read", Op.WRITE: "write", Op.DISCARD: "trim"}
-
-
 def endings(result: JobResult) -> Iterator[str]:
     """Yield at most one message about one process of a job: none if no limit ended it."""
     (job,), (state,) = result.jobs, result.depths
     if result.checked and result.checked[0].broken:
         yield f"job {job.name} ended: {result.checked[0].broken}"
-    goal, depth = job.goal, int(state[NOW])
+    depth = int(state[NOW])
     if state[BROKE_NS]:
         took, limit = human_time(int(state[BROKE_NS])), format_time(int(state[BROKEN_NS]))
-        which = "latency_target" if state[BROKEN_NS] == goal.target_ns else "max_latency"
+        which = "latency_target" if state[BROKEN_NS] == job.target_ns else "max_latency"
         where = ", at depth 1: no depth meets the target" if which == "latency_target" else ""
-        kind = WORDS[Op(int(state[BROKE_OP]))]
+        kind = NAMES[int(state[BROKE_OP])]
         yield f"job {job.name} ended: a {kind} took {took}, more than {which}={limit}{where}"
-    elif goal.target_ns and not goal.keeps_on:
-        met = f"{goal.percent:g}% within latency_target={format_time(goal.target_ns)}"
+    elif job.target_ns and not job.keeps_on:
+        met = f"{job.percent:g}% within latency_target={format_time(job.target_ns)}"
         if state[IS_DONE]:
             limit = f"not at {state[HIGHEST]}" if depth < state[HIGHEST] else "the job's iodepth"
             yield f"job {job.name}: {met} up to depth {depth}, {limit}"
-        elif depth == 1 and state[LATE] * WHOLE > state[JUDGED] * (WHOLE - goal.share):
+        elif depth == 1 and state[LATE] * WHOLE > state[JUDGED] * (WHOLE - job.share):
             yield f"job {job.name}: {met} is not met even at depth 1"
         else:
             yield (

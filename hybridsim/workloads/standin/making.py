@@ -53,22 +53,10 @@ class Pieces(NamedTuple):
     span: Floats
 
 
-class Visited(NamedTuple):
-    """The visits, one per row, sorted by object and time."""
-
-    object: Ints
-    nth: Ints
-    time: Floats
-    is_write: Any
-    start: Ints
-    length: Ints
-    requests: Ints
-
-
 def generated(table: StandIn, *key: int) -> Requests:
     """Return all requests of a stand-in; `key` seeds the random numbers."""
     pieces = _pieces(table, Draws(*key, 0))
-    visits = _visits(table, pieces, Draws(*key, 1))
+    visits = _Visits(table, pieces, Draws(*key, 1))
     return _requests(table, pieces, visits, Draws(*key, 2))
 
 
@@ -118,109 +106,129 @@ def _of_class(table: list[list[float]], classes: Ints, draws: Draws) -> Ints:
     return np.maximum(np.rint(values), 1).astype(np.int64)
 
 
-def _visits(table: StandIn, pieces: Pieces, draws: Draws) -> Visited:
-    number = np.repeat(np.arange(len(pieces.visits)), pieces.visits)
-    first = np.cumsum(pieces.visits) - pieces.visits
-    nth = np.arange(len(number)) - first[number]
-    rows = len(number)
-    is_write = draws.happens(pieces.write_share[number], rows)
-    shapes = _shapes(table, pieces, number, nth, is_write, draws)
-    time = _times(table, pieces, number, nth, draws)
-    start, length, requests = _starts(table, pieces, number, nth, time, shapes, draws)
-    time = _together(table, pieces, number, time, draws)
-    return Visited(number, nth, time, is_write, start, length, requests)
+class _Visits:
+    """The visits, one per row, sorted by object and time."""
 
+    def __init__(self, table: StandIn, pieces: Pieces, draws: Draws) -> None:
+        self._table, self._pieces, self._draws = table, pieces, draws
+        self.number = np.repeat(np.arange(len(pieces.visits)), pieces.visits)  # of the object
+        self._first = np.cumsum(pieces.visits) - pieces.visits
+        self._nth = np.arange(len(self.number)) - self._first[self.number]
+        self._group = pieces.group[self.number]
+        self._room = pieces.pages[self.number] * PAGE_BYTES
+        self.is_write = draws.happens(pieces.write_share[self.number], len(self.number))
+        self.length, align, self.requests = self._shapes()
+        time = self._times()
+        self.start = self._starts(time, align)
+        self.time = self._together(time)
 
-def _times(table: StandIn, pieces: Pieces, number: Ints, nth: Ints, draws: Draws) -> Floats:
-    """Return the times of visits: random pauses, scaled to the object's life."""
-    pause = np.zeros(len(number))
-    kinds = pieces.heat[number] * 2 + (pieces.group[number] > 0)
-    for kind in np.unique(kinds):
-        each, larger = divmod(int(kind), 2)
-        mine = np.flatnonzero((kinds == kind) & (nth > 0))
-        if len(mine):
-            share = _spread(number[mine], nth[mine], table.serial[each], draws)
-            pause[mine] = from_histogram(table.pauses[larger][each], draws, len(mine), share)
-    passed = np.cumsum(pause)
-    first = np.cumsum(pieces.visits) - pieces.visits
-    passed -= passed[first][number]
-    whole = passed[first + pieces.visits - 1]
-    scale = np.where(whole > 0, pieces.span / np.where(whole > 0, whole, 1), 0)
-    times: Floats = pieces.begin[number] + passed * scale[number]
-    return times
+    def _times(self) -> Floats:
+        """Return the times of visits: random pauses, scaled to the object's life."""
+        number, pieces = self.number, self._pieces
+        pause = np.zeros(len(number))
+        kinds = pieces.heat[number] * 2 + (self._group > 0)
+        for kind in np.unique(kinds):
+            each, larger = divmod(int(kind), 2)
+            mine = np.flatnonzero((kinds == kind) & (self._nth > 0))
+            if len(mine):
+                share = self._spread(mine, self._table.serial[each])
+                table = self._table.pauses[larger][each]
+                pause[mine] = from_histogram(table, self._draws, len(mine), share)
+        passed = np.cumsum(pause)
+        passed -= passed[self._first][number]
+        whole = passed[self._first + pieces.visits - 1]
+        scale = np.where(whole > 0, pieces.span / np.where(whole > 0, whole, 1), 0)
+        times: Floats = pieces.begin[number] + passed * scale[number]
+        return times
 
+    def _spread(self, mine: Ints, serial: float) -> Floats:
+        """Return the quantile of each of these pauses; the pauses of an object are stratified.
 
-def _spread(number: Ints, nth: Ints, serial: float, draws: Draws) -> Floats:
-    """Return the quantile of each pause; the pauses of an object are stratified.
+        Their order is random, with the serial correlation `serial` (the ranks of an autoregressive
+        process of the first order).
+        """
+        nth = self._nth[mine]
+        noise = self._draws.uniform(len(mine)) - 0.5
+        noise = lfilter([1.0], [1.0, -serial], noise) if serial > 0 else noise
+        order = np.lexsort((noise, self.number[mine]))
+        pauses = np.diff(np.append(np.flatnonzero(nth == 1), len(mine)))
+        rank = np.empty(len(mine))
+        rank[order] = nth - 1  # both orders are grouped by object
+        uniform = self._draws.uniform(len(mine))
+        quantile: Floats = (rank + uniform) / np.repeat(pauses, pauses)
+        return quantile
 
-    Their order is random, with the serial correlation `serial` (the ranks of an autoregressive
-    process of the first order).
-    """
-    noise = draws.uniform(len(number)) - 0.5
-    noise = lfilter([1.0], [1.0, -serial], noise) if serial > 0 else noise
-    order = np.lexsort((noise, number))
-    first = np.flatnonzero(nth == 1)
-    pauses = np.diff(np.append(first, len(number)))
-    rank = np.empty(len(number))
-    rank[order] = nth - 1  # both orders are grouped by object
-    quantile: Floats = (rank + draws.uniform(len(number))) / np.repeat(pauses, pauses)
-    return quantile
+    def _shapes(self) -> tuple[Ints, Ints, Ints]:
+        """Return the length of each visit's requests, their alignment, and their number."""
+        rows = len(self.number)
+        shapes = np.array(self._table.shapes, np.int64)
+        visits = self._pieces.visits[self.number]
+        classes = shape_class(self._group, self._nth, visits, self.is_write)
+        chosen = np.zeros(rows, np.int64)
+        for each in np.unique(classes):
+            mine = np.flatnonzero(classes == each)
+            fitting = np.flatnonzero(shapes[:, 0] == each)
+            if not len(fitting):  # use those of the opposite direction
+                fitting = np.flatnonzero(shapes[:, 0] == each ^ 1)
+            if not len(fitting):
+                fitting = np.arange(len(shapes))
+            chosen[mine] = fitting[Weighted(shapes[fitting, 4]).choose(self._draws, len(mine))]
+        _, length, align, amount, _ = shapes[chosen].T
+        edge = np.minimum(amount, len(RUN_EDGES) - 1)
+        low, end = RUN_EDGES[edge], np.append(RUN_EDGES[1:], RUN_EDGES[-1] * 2)[edge]
+        requests = low + self._draws.below(end - low, rows)
+        whole = np.maximum(self._room // length, 1)
+        return length, align, np.where(amount == WHOLE, whole, np.minimum(requests, whole))
 
+    def _starts(self, time: Floats, align: Ints) -> Ints:
+        """Return the start of each visit in its object; a repeated one may repeat the length."""
+        draws, nth, group, requests = self._draws, self._nth, self._group, self.requests
+        rows = len(nth)
+        pause = np.diff(time, prepend=0)
+        columns = (group, np.minimum(nth, LAGS), pause_class(pause, nth))
+        how = _how(np.array(self._table.starts, np.int64), columns, draws)
+        place = self._new_places(how == NEW, align)
+        share = np.array(self._table.from_begin)[group, (nth > 0).astype(np.int64)]
+        place[draws.happens(np.where(group > 0, share, 0.0), rows)] = 0
+        lag = np.minimum(np.where(how == ON, 1, np.maximum(how - ON, 0)), nth)
+        me = np.arange(rows)
+        alone = (requests == 1) & (requests[me - lag] == 1)
+        as_long = draws.happens(np.array(self._table.repeats)[group], rows)
+        as_long &= (how > ON) & alone
+        like, _ = _traced(np.where(as_long, me - lag, me), np.zeros(rows, np.int64))
+        self.length = self.length[like]
+        added = np.where(how == ON, np.roll(self.length * requests, 1), 0)
+        source, added = _traced(me - lag, added)
+        start: Ints = (place[source] + added) % self._room
+        return start
 
-def _shapes(
-    table: StandIn, pieces: Pieces, number: Ints, nth: Ints, is_write: Any, draws: Draws
-) -> tuple[Ints, Ints, Ints]:
-    """Return the length of each visit's requests, their alignment, and their number."""
-    rows = len(number)
-    shapes = np.array(table.shapes, np.int64)
-    classes = shape_class(pieces.group[number], nth, pieces.visits[number], is_write)
-    chosen = np.zeros(rows, np.int64)
-    for each in np.unique(classes):
-        mine = np.flatnonzero(classes == each)
-        fitting = np.flatnonzero(shapes[:, 0] == each)
-        if not len(fitting):  # use those of the opposite direction
-            fitting = np.flatnonzero(shapes[:, 0] == each ^ 1)
-        if not len(fitting):
-            fitting = np.arange(len(shapes))
-        chosen[mine] = fitting[Weighted(shapes[fitting, 4]).choose(draws, len(mine))]
-    _, length, align, amount, _ = shapes[chosen].T
-    low = RUN_EDGES[np.minimum(amount, len(RUN_EDGES) - 1)]
-    end = np.append(RUN_EDGES[1:], RUN_EDGES[-1] * 2)[np.minimum(amount, len(RUN_EDGES) - 1)]
-    requests = low + draws.below(end - low, rows)
-    room = pieces.pages[number] * PAGE_BYTES
-    whole = np.maximum(room // length, 1)
-    return length, align, np.where(amount == WHOLE, whole, np.minimum(requests, whole))
+    def _new_places(self, is_new: Any, align: Ints) -> Ints:
+        """Return a start for each new place: one that its object has not had yet, while there are.
 
+        Non-overlapping places of an object are taken in steps of the golden ratio.
+        """
+        seen = np.cumsum(is_new) - is_new
+        turn = seen - seen[self._first][self.number]
+        slots = np.maximum(self._room // self.length, 1)
+        step = np.maximum((slots * 0.618).astype(np.int64), 1) | 1
+        place: Ints = (turn * step + self.number) % slots * self.length // align * align
+        return place
 
-def _starts(
-    table: StandIn,
-    pieces: Pieces,
-    number: Ints,
-    nth: Ints,
-    time: Floats,
-    shapes: tuple[Ints, Ints, Ints],
-    draws: Draws,
-) -> tuple[Ints, Ints, Ints]:
-    """Return the start of each visit in its object, and its requests' length and number."""
-    length, align, requests = shapes
-    rows = len(number)
-    group = pieces.group[number]
-    pause = np.diff(time, prepend=0)
-    columns = (group, np.minimum(nth, LAGS), pause_class(pause, nth))
-    how = _how(np.array(table.starts, np.int64), columns, draws)
-    room = pieces.pages[number] * PAGE_BYTES
-    place = _new_places(how == NEW, nth, number, length, align, room)
-    share = np.array(table.from_begin)[group, (nth > 0).astype(np.int64)]
-    place[draws.happens(np.where(group > 0, share, 0.0), rows)] = 0
-    lag = np.minimum(np.where(how == ON, 1, np.maximum(how - ON, 0)), nth)
-    me = np.arange(rows)
-    alone = (requests == 1) & (requests[me - lag] == 1)
-    as_long = (how > ON) & alone & draws.happens(np.array(table.repeats)[group], rows)
-    like, _ = _traced(np.where(as_long, me - lag, me), np.zeros(rows, np.int64))
-    length = length[like]
-    added = np.where(how == ON, np.roll(length * requests, 1), 0)
-    source, added = _traced(me - lag, added)
-    return (place[source] + added) % room, length, requests
+    def _together(self, time: Floats) -> Floats:
+        """Move as many visits next to one of the most visited neighbour as in the capture."""
+        table, number = self._table, self.number
+        anchor = anchors(self._pieces.page, self._pieces.visits)[number]
+        is_moved = self._draws.happens(table.together, len(number))
+        mine = np.flatnonzero((anchor != number) & is_moved)
+        far = 2.0 * table.accesses
+        key = number * far + np.minimum(time, table.accesses)
+        wanted = anchor[mine] * far + time[mine]
+        after = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+        before = np.maximum(after - 1, 0)
+        is_after = np.abs(key[after] - wanted) < np.abs(key[before] - wanted)
+        moved = time.copy()
+        moved[mine] = time[np.where(is_after, after, before)] + 1
+        return moved
 
 
 def _traced(source: Ints, added: Ints) -> tuple[Ints, Ints]:
@@ -231,37 +239,6 @@ def _traced(source: Ints, added: Ints) -> tuple[Ints, Ints]:
             return source, added
         added = added + np.where(source != np.arange(len(source)), added[source], 0)
         source = further
-
-
-def _together(table: StandIn, pieces: Pieces, number: Ints, time: Floats, draws: Draws) -> Floats:
-    """Move as many visits next to one of the most visited neighbour as in the capture."""
-    anchor = anchors(pieces.page, pieces.visits)[number]
-    mine = np.flatnonzero((anchor != number) & draws.happens(table.together, len(number)))
-    far = 2.0 * table.accesses
-    key = number * far + np.minimum(time, table.accesses)
-    wanted = anchor[mine] * far + time[mine]
-    after = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
-    before = np.maximum(after - 1, 0)
-    is_after = np.abs(key[after] - wanted) < np.abs(key[before] - wanted)
-    moved = time.copy()
-    moved[mine] = time[np.where(is_after, after, before)] + 1
-    return moved
-
-
-def _new_places(
-    is_new: Any, nth: Ints, number: Ints, length: Ints, align: Ints, room: Ints
-) -> Ints:
-    """Return a start for each new place: one that its object has not had yet, while there are any.
-
-    Non-overlapping places of an object are taken in steps of the golden ratio.
-    """
-    seen = np.cumsum(is_new) - is_new
-    first = np.flatnonzero(nth == 0)
-    turn = seen - seen[first][number]
-    slots = np.maximum(room // length, 1)
-    step = np.maximum((slots * 0.618).astype(np.int64), 1) | 1
-    place: Ints = (turn * step + number) % slots * length // align * align
-    return place
 
 
 def _how(rows: Ints, columns: tuple[Ints, Ints, Ints], draws: Draws) -> Ints:
@@ -281,18 +258,18 @@ def _how(rows: Ints, columns: tuple[Ints, Ints, Ints], draws: Draws) -> Ints:
     return np.where(how > LAGS + 1, NEW, how)
 
 
-def _requests(table: StandIn, pieces: Pieces, visits: Visited, draws: Draws) -> Requests:
+def _requests(table: StandIn, pieces: Pieces, visits: _Visits, draws: Draws) -> Requests:
     number = np.repeat(np.arange(len(visits.time)), visits.requests)
     begin = np.cumsum(visits.requests) - visits.requests
     nth = np.arange(len(number)) - begin[number]
-    size, is_run = pieces.group[visits.object], visits.requests > 1
+    size, is_run = pieces.group[visits.number], visits.requests > 1
     pace = _by_size(table.pace, size, np.ones(len(visits.time)), is_run, draws)
     others = np.maximum(pace - 1, 0)  # between two requests
     time = visits.time[number] + nth * others[number]
-    room: Ints = (pieces.pages * PAGE_BYTES)[visits.object][number]
+    room: Ints = (pieces.pages * PAGE_BYTES)[visits.number][number]
     length = visits.length[number]
     place = np.minimum((visits.start[number] + nth * length) % room, np.maximum(room - length, 0))
-    offset = pieces.page[visits.object][number] * PAGE_BYTES + place
+    offset = pieces.page[visits.number][number] * PAGE_BYTES + place
     op = np.where(visits.is_write[number], np.uint8(Op.WRITE), np.uint8(Op.READ))
     order = np.argsort(time, kind="stable")
     return _arriving(table, offset[order], length[order], op[order], draws)
