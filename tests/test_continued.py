@@ -7,7 +7,7 @@ import pytest
 
 from hybridsim.answers.metrics import Collector
 from hybridsim.scenario import Scenario
-from hybridsim.studies import continued, replay
+from hybridsim.studies import replay, runs
 from hybridsim.studies.replay import Several
 from hybridsim.traces.trace import Trace
 
@@ -25,7 +25,7 @@ def result():
 
 def test_the_load_goes_on_for_seven_thirds_of_the_capture():
     trace = Trace.read(HOT)
-    load = continued.continued(trace, site(), trace.summary().max_end_bytes)
+    load = runs.continued(trace, site(), trace.summary().max_end_bytes)
     assert load.captured == 600
     assert load.rows.rows == 2000
     assert (np.diff(load.rows.arrival_ns) >= 0).all()
@@ -38,13 +38,11 @@ def test_a_load_goes_on_only_as_far_as_the_disks_have_room():
     trace = Trace.read("gen:sequential,span=64MiB,size=64k,requests=600")  # it goes on to new data
     end = trace.summary().max_end_bytes
     roomy, full = (
-        continued.continued(
-            trace, site().with_values({"backing.capacity": f"{members_bytes}B"}), end
-        )
+        runs.continued(trace, site().with_values({"backing.capacity": f"{members_bytes}B"}), end)
         for members_bytes in (end, -(-end // 3 // (1 << 20)) * (1 << 20))
     )
     assert roomy.end_bytes > full.end_bytes
-    again = continued.continued(trace, site().with_values({"backing.capacity": f"{end}B"}), end)
+    again = runs.continued(trace, site().with_values({"backing.capacity": f"{end}B"}), end)
     assert again is roomy
 
 
@@ -76,7 +74,7 @@ def test_where_the_load_adapts_its_time_counts():
 
 
 def test_the_capture_itself_is_as_if_the_load_ended(result, monkeypatch):
-    monkeypatch.setattr(continued, "MOST", 0)
+    monkeypatch.setattr(runs, "MOST", 0)
     alone = replay.replay(Trace.read(HOT), site())
     assert alone.judgement.course.later is None
     for name in ("phases", "warm_up", "series"):

@@ -8,7 +8,7 @@ import pytest
 
 from hybridsim.requests.rows import joined
 from hybridsim.scenario import Scenario
-from hybridsim.studies import continued as hindsight
+from hybridsim.studies import runs as hindsight
 from hybridsim.studies.replay import Several, replay
 from hybridsim.traces.trace import Trace, in_memory
 

@@ -22,8 +22,8 @@ from hybridsim.answers.intervals import (
 )
 from hybridsim.answers.model_error import half_width, new_kind, real_runs
 from hybridsim.answers.sampling import interval, ratio_interval
-from hybridsim.foundation.histogram import BINS, LAST_NS, bin_of
-from hybridsim.foundation.wording import ranged
+from hybridsim.foundation.histogram import BINS, VALUES, bin_of
+from hybridsim.foundation.wording import LAST_NS, ranged
 
 MS, SECOND = 10**6, 10**9
 
@@ -167,6 +167,10 @@ def test_means_of_both_directions():
 )
 def test_an_interval_is_printed_in_the_unit_of_its_figure(value, ends, expected):
     assert ranged(value, *ends) == expected
+
+
+def test_the_latency_of_the_last_bin_is_worded_as_open_to_above():
+    assert VALUES[-1] == LAST_NS  # worded without numpy, for commands that print little
 
 
 def test_what_is_the_same_on_both_machines_does_not_widen_a_paired_gain():

@@ -14,8 +14,16 @@ from hybridsim.answers.metrics import Collector, Counters
 from hybridsim.answers.requirements import parse_all
 from hybridsim.answers.result import Warning, conclude
 from hybridsim.foundation.codes import Reason
-from hybridsim.foundation.histogram import LAST_NS
-from hybridsim.foundation.wording import NONE, answered, lasting, latency, percent, span, times
+from hybridsim.foundation.wording import (
+    LAST_NS,
+    NONE,
+    answered,
+    lasting,
+    latency,
+    percent,
+    span,
+    times,
+)
 from hybridsim.show.curve import draw
 from hybridsim.show.terminal import render, write
 
