@@ -15,8 +15,7 @@ from scenarios import Scenario
 
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.reference import Machine, PageCache
-from hybridsim.reference.cache import Cleaner, Fills, Job, Preloader
-from hybridsim.reference.page import Page, Piece, State
+from hybridsim.reference.cache import Cleaner, Fills, Job, Page, Piece, Preloader, State
 
 ANYTHING = -1  # contents after a discard
 GARBAGE = -2  # contents that were never read
@@ -233,7 +232,7 @@ class CheckedMachine(Machine):
             parameters,
             admission,
             self.make_replacement(parameters, admission),
-            self.controller or self.tiers["slow"],
+            self.slow,
             self.tiers["fast"],
         )
 

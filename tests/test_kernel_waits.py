@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim.jit.jiffies import expiry_ns
-from hybridsim.reference.timers import expiry
+from hybridsim.reference.clock import expiry
 
 MS, SECOND = 10**6, 10**9
 TIMES = st.integers(0, 10**13)

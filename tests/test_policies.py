@@ -16,8 +16,8 @@ from hybridsim.caches.policies.learned.reuse import chance_of
 from hybridsim.caches.policies.probabilistic import Probabilistic
 from hybridsim.caches.policies.request_size import RequestSize
 from hybridsim.engine.residency import Residency
-from hybridsim.reference import admission, models
 from hybridsim.reference import learned as twin
+from hybridsim.reference import models
 from hybridsim.reference import policies as reference
 
 IDS = 8  # initial size
@@ -47,9 +47,9 @@ ADMISSION_MODELS = {
     ),
     "probabilistic": lambda pages: (
         Probabilistic.new(IDS, pages, 400_000, 5),
-        admission.Probabilistic(400_000, 5),
+        reference.Probabilistic(400_000, 5),
     ),
-    "request-size": lambda pages: (RequestSize.new(IDS, pages, 8192), admission.RequestSize(8192)),
+    "request-size": lambda pages: (RequestSize.new(IDS, pages, 8192), reference.RequestSize(8192)),
 }
 REPLACEMENT_MODELS = {
     **{name: replacement_with_model(name) for name in models.REPLACEMENT},

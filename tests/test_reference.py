@@ -28,8 +28,8 @@ from hybridsim.reference import (
 )
 from hybridsim.reference import source as source_module
 from hybridsim.reference.cache import Runs, Slots
+from hybridsim.reference.hdd import Platters
 from hybridsim.reference.hdd import Segment as ReadSegment
-from hybridsim.reference.platters import Platters
 from hybridsim.reference.source import parents
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.tier import Range, Segment, row_segments

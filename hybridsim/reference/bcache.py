@@ -1,11 +1,12 @@
-"""bcache (2.12): extents in a log of buckets, and what bypasses it."""
+"""bcache (2.12): extents in a log of buckets, what bypasses it, and the write-back (2.12.3)."""
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 
 from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import (
@@ -20,16 +21,26 @@ from hybridsim.foundation.codes import (
     Restart,
 )
 from hybridsim.reference.bcache_buckets import SECTOR, Bucket, Buckets, Key, Mark
-from hybridsim.reference.bcache_writeback import WriteBack
 from hybridsim.reference.cache import Verdict
-from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.clock import (
+    JIFFY,
+    Alarm,
+    Clock,
+    Done,
+    Parts,
+    Step,
+    each_of,
+    expiry,
+    in_turn,
+    nothing,
+)
+from hybridsim.reference.device import Store
 from hybridsim.reference.parameters import Request
-from hybridsim.reference.throttle import Slow
+from hybridsim.reference.runs import touched
 from hybridsim.reference.tier import Tier
-from hybridsim.reference.timers import JIFFY
 
 
-@dataclass
+@dataclass(eq=False)
 class Stream:
     """A sequential stream."""
 
@@ -52,51 +63,42 @@ class Bypass:
     def __init__(self, parameters: BcacheParameters, draw: Callable[[], int]) -> None:
         self.parameters = parameters
         self.draw = draw
-        self.streams = OrderedDict((number, Stream()) for number in range(128))  # oldest first
+        self.streams = [Stream() for _ in range(128)]  # the least recently used first
         self.tasks: dict[int, Task] = {}
         self.c = 0
         self.stamp = 0
 
-    def why(self, now: int, task_number: int, offset: int, length: int) -> Reason:
-        """Return the reason why a request is bypassed, or NONE."""
+    def why(self, now: int, request: Request) -> Reason | None:
+        """Return the reason why a request is bypassed, or None."""
         congested = self.congested(now)
-        cutoff = self.parameters.sequential_cutoff_bytes
+        cutoff, length = self.parameters.sequential_cutoff_bytes, request.length
         if congested == 0 and cutoff == 0:
-            return Reason.NONE
-        task = self.tasks.setdefault(task_number, Task())
+            return None
+        task = self.tasks.setdefault(request.stream, Task())
         jiffies = now // JIFFY
-        number = self.find(offset, jiffies)
-        if number is None:
-            number = next(iter(self.streams))
-            self.streams[number].size = 0
+        live = [stream for stream in reversed(self.streams) if jiffies < stream.expiry]
+        stream = next((each for each in live if each.last == request.offset), None)
+        if stream is None:
+            stream = self.streams[0]
+            stream.size = 0
             task.avg = (7 * task.avg + task.seq) % 2**32 // 8
-        stream = self.streams[number]
-        self.streams.move_to_end(number)
+        self.streams.remove(stream)
+        self.streams.append(stream)
         if stream.size + length < 2**32:
             stream.size += length
-        stream.last = offset + length
+        stream.last = request.offset + length
         stream.expiry = jiffies + 1250
         task.seq = stream.size
         sectors = max(task.seq, task.avg) // 512
         if cutoff > 0 and sectors >= cutoff // 512:
             return Reason.SEQUENTIAL
-        if 0 < congested <= sectors:
-            return Reason.CONGESTED
-        return Reason.NONE
+        return Reason.CONGESTED if 0 < congested <= sectors else None
 
-    def find(self, offset: int, jiffies: int) -> int | None:
-        """Return the most recently used live stream that ends at `offset`, or None."""
-        for number in reversed(self.streams):
-            stream = self.streams[number]
-            if stream.last == offset and jiffies < stream.expiry:
-                return number
-        return None
-
-    def served(self, took_ns: int, now: int, is_write: bool) -> None:
+    def served(self, issued: int, now: int, is_write: bool) -> None:
         """Record the service time of a request to the fast tier."""
         p = self.parameters
         threshold = p.congested_write_us if is_write else p.congested_read_us
-        took = took_ns // 1024
+        took = (now - issued) // 1024
         if threshold == 0:
             return
         if took > threshold:
@@ -121,19 +123,248 @@ class Bypass:
         return max(i, 1)
 
 
+SECOND = 10**9
+UNLIMITED = 2**31 - 1
+SCANNED_KEYS = 500  # maximum of one scan
+GROUP_KEYS, GROUP_SECTORS = 5, 5000
+UNDER_WAY_KEYS = 64
+UPDATE = 5  # seconds between two updates of the rate, as the kernel sets its timer
+PERIOD = expiry(0, UPDATE * SECOND)
+
+
+@dataclass(eq=False)
+class Gathered:
+    """A dirty key as collected by the last scan."""
+
+    key: Key
+    taken: bool = False  # for cleaning
+    read: bool = False  # from the cache
+    is_written: bool = False  # to the slow tier, or about to be
+
+
+def toward_zero(number: int, divisor: int) -> int:
+    """Divide and round toward zero."""
+    return abs(number) // divisor * (1 if number >= 0 else -1)
+
+
+class WriteBack:
+    """The write-back thread."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        parameters: BcacheParameters,
+        buckets: Buckets,
+        slow: Store,
+        fast: Tier,
+    ) -> None:
+        self.clock = clock
+        self.parameters = parameters
+        self.buckets = buckets
+        self.slow, self.fast = slow, fast
+        self.asleep = True
+        self.wants_lock = False  # about to gather keys, for which no WRITE may be under way
+        self.call = Alarm(clock, self.try_again)  # to gather them
+        self.writers = 0  # WRITEs and DISCARDs of users under way
+        self.unlocked = nothing  # called after such an event
+        self.on_unlock = nothing  # how the thread goes on that waits for the lock,
+        self.on_written = nothing  # and the one that waits for the keys under way
+        self.has_dirty = False
+        self.scanned = 0  # byte of the volume from which the next scan starts
+        self.gathered: list[Gathered] = []
+        self.ahead: Gathered | None = None  # taken, the first of the next group
+        self.under_way: list[Gathered] = []  # in order of their begin
+        self.next = 0  # ns: when the next group may begin
+        self.rate = 1024  # sectors per second
+        self.integral = 0
+        self.idle = 0  # updates of the rate since the last request
+        self.unlimited = False  # the rate, because the cache is idle
+        self.timer = Alarm(clock, self.update_rate)
+        self.bytes = 0  # written back
+
+    def request_comes(self) -> None:
+        """Record a request: end the unlimited rate of an idle cache."""
+        self.idle = 0
+        if self.unlimited:
+            self.unlimited = False
+            self.rate = 1
+
+    def dirtied(self) -> None:
+        """Wake the thread after data became dirty."""
+        self.has_dirty = True
+        if self.parameters.writeback_percent:
+            self.timer.set((self.clock.now // PERIOD + 1) * PERIOD)
+        if self.asleep:
+            self.asleep = False
+            self.wants_lock = True
+            self.on_unlock = lambda: in_turn(self.clean())
+            self.call.set()
+
+    def ends(self) -> None:
+        """Count a WRITE or DISCARD that has ended; after the last one keys may be gathered."""
+        self.writers -= 1
+        if self.writers == 0 and self.wants_lock:
+            self.call.set()
+
+    def try_again(self) -> None:
+        """Let the thread look whether a WRITE is under way; WRITEs that waited may go on."""
+        self.on_unlock()
+        self.unlocked()
+
+    def overlaps(self, begin: int, end: int) -> bool:
+        """Whether a range overlaps a key taken for cleaning; forget overlapping keys not taken."""
+        hit = [one for one in self.gathered if one.key.begin < end and begin < one.key.end]
+        self.gathered = [one for one in self.gathered if one.taken or one not in hit]
+        return any(one.taken for one in hit)
+
+    # The thread.
+
+    def clean(self) -> Iterator[Step]:
+        """Clean keys until none is dirty; gather them when no WRITE is under way."""
+        while True:
+            while self.writers:
+                self.wants_lock = True
+                yield partial(setattr, self, "on_unlock")
+            self.wants_lock = False
+            is_full_pass = self.gather()
+            self.ahead = self.take()
+            while group := self.next_group():
+                for one in group:
+                    while len(self.under_way) == UNDER_WAY_KEYS:
+                        yield partial(setattr, self, "on_written")
+                    self.read(one)
+                yield from self.limit(sum(one.key.size for one in group) // SECTOR)
+            while self.under_way:
+                yield partial(setattr, self, "on_written")
+            self.gathered = []
+            if is_full_pass:
+                pause = self.parameters.writeback_delay_ns
+                yield partial(self.clock.at, expiry(self.clock.now, pause))
+                self.next = self.clock.now
+                if not self.has_dirty:
+                    self.asleep = True
+                    return
+
+    def gather(self) -> bool:
+        """Collect the next dirty keys; return whether these are all."""
+        dirty = [key for key in self.buckets.keys.all if key.dirty]
+        chosen = sorted(dirty, key=lambda key: key.begin < self.scanned)[:SCANNED_KEYS]
+        is_full_pass = len(chosen) < SCANNED_KEYS
+        if not is_full_pass:
+            self.scanned = chosen[-1].begin + 1
+        keys = [Gathered(Key(key.begin, key.end, key.place)) for key in chosen]
+        self.gathered = sorted(keys, key=lambda one: one.key.begin)
+        self.has_dirty = bool(keys)
+        return is_full_pass
+
+    def take(self) -> Gathered | None:
+        """Take the next collected key, or None."""
+        one = next((one for one in self.gathered if not one.taken), None)
+        if one:
+            one.taken = True
+        return one
+
+    def next_group(self) -> list[Gathered]:
+        """Return the next group of adjacent keys."""
+        group: list[Gathered] = []
+        sectors = 0
+        while self.ahead and len(group) < GROUP_KEYS and sectors < GROUP_SECTORS:
+            if group and group[-1].key.end != self.ahead.key.begin:
+                break
+            group.append(self.ahead)
+            sectors += self.ahead.key.size // SECTOR
+            self.ahead = self.take()
+        return group
+
+    def limit(self, sectors: int) -> Iterator[Step]:
+        """Count `sectors` against the rate; wait until the rate allows the next group."""
+        while self.parameters.writeback_percent:
+            now = self.clock.now
+            self.next += sectors * SECOND // self.rate
+            self.next = max(min(self.next, now + 5 * SECOND // 2), now - 2 * SECOND)
+            jiffies = (self.next - now) // JIFFY
+            if jiffies <= 0:
+                break
+            yield partial(self.clock.at, expiry(now, jiffies * JIFFY))
+            sectors = 0
+
+    # One key.
+
+    def read(self, one: Gathered) -> None:
+        """Read a key's data from the cache."""
+        self.under_way.append(one)
+
+        def done() -> None:
+            one.read = True
+            self.write_in_order()
+
+        self.fast.submit(Op.READ, one.key.place, one.key.size, done)
+
+    def write_in_order(self) -> None:
+        """Write the keys that are read, in order of their start."""
+        for one in list(self.under_way):
+            if not one.read:
+                break
+            if not one.is_written:
+                one.is_written = True
+                at, size = one.key.begin, one.key.size
+                self.slow.submit_background(Op.WRITE, at, size, partial(self.written, one))
+
+    def written(self, one: Gathered) -> None:
+        """Mark the parts of a key that are still cached as clean."""
+        self.gathered.remove(one)
+        at = one.key.begin
+        while True:
+            keys = self.buckets.keys.overlapping(at, one.key.end)
+            shift = one.key.place - one.key.begin
+            same = [key for key in keys if key.dirty and key.place - key.begin == shift]
+            if not same:
+                break
+            start, stop = max(at, same[0].begin), min(one.key.end, same[0].end)
+            self.buckets.enter(Key(start, stop, one.key.place + start - one.key.begin))
+            at = stop
+        self.under_way.remove(one)
+        self.bytes += one.key.size
+        go_on, self.on_written = self.on_written, nothing
+        go_on()
+
+    # The rate.
+
+    def update_rate(self) -> None:
+        """Update the rate, a PI controller of the dirty sectors (2.12.3, *Rate*)."""
+        if not self.has_dirty:
+            return
+        self.timer.set(self.clock.now + PERIOD)
+        self.idle += 1
+        if self.idle >= 6 and not self.buckets.gc_running:
+            self.unlimited = True
+            self.rate = UNLIMITED
+            return
+        if self.wants_lock:
+            return
+        buckets, bucket_sectors = len(self.buckets.all), self.buckets.size // SECTOR
+        dirty = self.buckets.keys.dirty_bytes // SECTOR
+        error = dirty - buckets * bucket_sectors * self.parameters.writeback_percent // 100
+        proportional = toward_zero(error, 40)
+        in_use = self.buckets.in_use  # percent
+        if in_use > 50 and dirty > 0:  # faster if little dirty data holds many buckets
+            held = buckets - self.buckets.avail
+            factor = (in_use - 64) * 1000
+            if in_use <= 57:
+                factor = in_use - 50
+            elif in_use <= 64:
+                factor = (in_use - 57) * 10
+            if held * bucket_sectors // dirty > 3:
+                proportional = max(proportional, dirty // held * factor)
+        keeping_up = self.clock.now < self.next + 1_000_000
+        if (error < 0 and self.integral > 0) or (error > 0 and keeping_up):
+            self.integral += error * UPDATE
+        self.rate = max(8, min(proportional + toward_zero(self.integral, 10_000), 10**9))
+
+
 MIB = 1 << 20
 UNKNOWN = -1  # a task that the trace does not name
 INTERVAL = 3409 * JIFFY
-SHOWN = [
-    "cache_hits",
-    "cache_misses",
-    "cache_bypass_hits",
-    "cache_bypass_misses",
-    "cache_miss_collisions",
-    "bypassed_sectors",
-]
-
-
 Kind = Enum("Kind", "FILL THROUGH BACK")  # the origin of inserted data: a read, or a write
 
 
@@ -152,7 +383,7 @@ class Insert:
     """A range that is being inserted into the cache."""
 
     kind: Kind
-    begin: int
+    next: int  # the first byte not written or skipped yet
     end: int
     task: int
     done: Done
@@ -161,48 +392,27 @@ class Insert:
     keys: int = 0
     pending: int = 0
     parts: list[Key] = field(default_factory=list)
-    next: int = -1  # the first byte not written or skipped yet
-
-    def __post_init__(self) -> None:
-        self.next = self.begin
 
 
-@dataclass
-class Reading:
-    """A READ under way."""
+@dataclass(eq=False)
+class Job:
+    """A request, which waits as long as its task sleeps, and how its READ went."""
 
     request: Request
     done: Done
-    verdict: Verdict
-    bypassed: bool
+    verdict: Verdict  # set when the request is served
     missed: bool = False
     raced: bool = False
     fill: Insert | None = None
     hit_bytes: int = 0
 
 
-@dataclass(eq=False)
-class Sleeper:
-    """A request, which waits as long as its task sleeps."""
-
-    request: Request
-    done: Done
-    verdict: Verdict  # set when the request is served
-
-
 class Bcache:
     """Sits between the source and the tiers."""
 
-    def __init__(self, clock: Clock, parameters: BcacheParameters, slow: Slow, fast: Tier) -> None:
-        self.clock = clock
-        self.parameters = parameters
-        self.slow, self.fast = slow, fast
-        self.buckets = Buckets(clock, parameters, fast)
-        self.keys = self.buckets.keys
-        self.bypass = Bypass(parameters, self.buckets.draw)
-        self.write_back = WriteBack(clock, parameters, self.buckets, slow, fast)
-        self.write_back.unlocked = self.wake_sleepers
-        self.buckets.filled, self.buckets.collected = self.resume_one, self.end_standstill
+    def __init__(self, clock: Clock, parameters: BcacheParameters, slow: Store, fast: Tier) -> None:
+        self.clock, self.slow, self.fast = clock, slow, fast
+        self.begin(parameters, Buckets(clock, parameters, fast))
         self.writing = 0  # parts of inserts
         self.waiting: deque[Insert] = deque()  # for a bucket; their tasks sleep
         self.resuming = False  # an event is scheduled that goes on with one of them
@@ -211,46 +421,48 @@ class Bcache:
         self.counts: Counter[str] = Counter()
         self.pending_counts: Counter[str] = Counter()
         self.shown: Counter[str] = Counter()
-        self.timed = False
-        self.sleepers: list[Sleeper] = []  # in the order in which they came
-        self.going_on = False  # an event is scheduled that serves one of them
+        self.sysfs = Alarm(clock, self.show)
+        self.sleepers: list[Job] = []  # in the order in which they came
+        self.server = Alarm(clock, self.serve_sleeper)
+
+    def begin(self, parameters: BcacheParameters, buckets: Buckets) -> None:
+        """Begin with these buckets."""
+        self.parameters, self.buckets, self.keys = parameters, buckets, buckets.keys
+        self.bypass = Bypass(parameters, buckets.draw)
+        self.write_back = WriteBack(self.clock, parameters, buckets, self.slow, self.fast)
+        self.write_back.unlocked = self.wake_sleepers
+        buckets.filled, buckets.collected = self.resume_one, self.end_standstill
 
     @property
     def counters(self) -> dict[str, int]:
         """The counters of sysfs, and additional ones."""
-        buckets = self.buckets
-        names = [*SHOWN, "cache_read_races", "cache_inserts"]
-        return (
-            {name: self.counts[name] for name in names}
-            | {f"sysfs_{name}": self.shown[name] for name in SHOWN}
-            | {
-                "pages_present": sum(key.size for key in self.keys.all if not key.fill) // 4096,
-                "dirty_data": self.keys.dirty_bytes,
-                "cached_data": sum(key.size for key in self.keys.all if not key.fill),
-                "keys": len(self.keys.all),
-                "index_entries": buckets.entries,
-                "cache_available_percent": 100 - buckets.in_use,
-                "available_buckets": buckets.avail,
-                "writeback_rate": self.write_back.rate,
-                "written_back": self.write_back.bytes,
-                "journal_writes": buckets.journal.count,
-                "gc_runs": buckets.gcs,
-                "hung_writes": self.hung_writes,
-                "invalidated_buckets": buckets.invalidations,
-            }
-        )
+        buckets, cached = self.buckets, sum(key.size for key in self.keys.all if not key.fill)
+        return {
+            **self.counts,
+            **{f"sysfs_{name}": number for name, number in self.shown.items()},
+            "pages_present": cached // 4096,
+            "dirty_data": self.keys.dirty_bytes,
+            "cached_data": cached,
+            "keys": len(self.keys.all),
+            "index_entries": buckets.entries,
+            "cache_available_percent": 100 - buckets.in_use,
+            "available_buckets": buckets.avail,
+            "writeback_rate": self.write_back.rate,
+            "written_back": self.write_back.bytes,
+            "journal_writes": buckets.journal.count,
+            "gc_runs": buckets.gcs,
+            "hung_writes": self.hung_writes,
+            "invalidated_buckets": buckets.invalidations,
+        }
 
     def count(self, name: str, number: int = 1) -> None:
         """Count an event that sysfs shows after a delay."""
         self.counts[name] += number
         self.pending_counts[name] += number
-        if not self.timed:
-            self.timed = True
-            self.clock.at((self.clock.now // INTERVAL + 1) * INTERVAL, self.show)
+        self.sysfs.set((self.clock.now // INTERVAL + 1) * INTERVAL)
 
     def show(self) -> None:
         """Add the pending counts to those that sysfs shows."""
-        self.timed = False
         for name, number in self.pending_counts.items():
             self.shown[name] += number % 65_536
         self.pending_counts.clear()
@@ -262,14 +474,9 @@ class Bcache:
             parameters = replace(
                 parameters, mode=BcacheMode.NONE, writeback_percent=0, writeback_delay_ns=0
             )
-        self.parameters = parameters
-        self.buckets, self.keys = old.buckets, old.keys
+        self.begin(parameters, old.buckets)
         self.counts, self.shown = old.counts, old.shown
-        self.bypass = Bypass(parameters, self.buckets.draw)
-        self.write_back = WriteBack(self.clock, parameters, self.buckets, self.slow, self.fast)
         self.write_back.bytes = old.write_back.bytes
-        self.write_back.unlocked = self.wake_sleepers
-        self.buckets.filled, self.buckets.collected = self.resume_one, self.end_standstill
         self.hung_writes = old.hung_writes
         self.buckets.restart(self.clock, self.fast)
         if self.dirty_bytes:
@@ -284,60 +491,50 @@ class Bcache:
 
     def submit(self, request: Request, done: Done) -> Verdict:
         """Submit a request; the verdict is final when the request completes."""
-        sleeper = Sleeper(request, done, Verdict(Path.BYPASS, Reason.WRITE, 0))
-        if self.must_wait(request) or self.has_earlier(request, self.sleepers):
-            self.sleepers.append(sleeper)
+        job = Job(request, done, Verdict(Path.BYPASS, Reason.WRITE, 0))
+        if self.must_wait(request, self.sleepers):
+            self.sleepers.append(job)
         else:
-            self.serve(sleeper)
-        return sleeper.verdict
+            self.serve(job)
+        return job.verdict
 
-    def must_wait(self, request: Request) -> bool:
-        """Whether the task of a request sleeps, or has to at its begin."""
+    def must_wait(self, request: Request, earlier: list[Job]) -> bool:
+        """Whether the task of a request sleeps, has to at its begin, or has an earlier request."""
         is_locking = request.op in (Op.WRITE, Op.DISCARD) and request.length > 0
         if self.write_back.wants_lock and is_locking:
             return True
-        waiting = [insert.task for insert in self.waiting]
-        return request.stream != UNKNOWN and request.stream in waiting
+        asleep = [insert.task for insert in self.waiting] + [job.request.stream for job in earlier]
+        return request.stream != UNKNOWN and request.stream in asleep
 
-    @staticmethod
-    def has_earlier(request: Request, sleepers: list[Sleeper]) -> bool:
-        """Whether one of the requests that wait is of the same task, if that is known."""
-        tasks = [one.request.stream for one in sleepers]
-        return request.stream != UNKNOWN and request.stream in tasks
-
-    def next_sleeper(self) -> Sleeper | None:
+    def next_sleeper(self) -> Job | None:
         """Return the first of the requests that wait which need not wait any more."""
-        for i, one in enumerate(self.sleepers):
-            if not self.must_wait(one.request):
-                if not self.has_earlier(one.request, self.sleepers[:i]):
-                    return one
+        for i, job in enumerate(self.sleepers):
+            if not self.must_wait(job.request, self.sleepers[:i]):
+                return job
         return None
 
     def wake_sleepers(self) -> None:
         """Schedule the next of the requests that wait, if one need not wait any more."""
-        if not self.going_on and self.next_sleeper():
-            self.going_on = True
-            self.clock.at(self.clock.now, self.serve_sleeper)
+        if self.next_sleeper():
+            self.server.set()
 
     def serve_sleeper(self) -> None:
         """Serve the first request that need not wait any more."""
-        self.going_on = False
-        sleeper = self.next_sleeper()
-        if sleeper:
-            self.sleepers.remove(sleeper)
-            self.serve(sleeper)
+        job = self.next_sleeper()
+        if job:
+            self.sleepers.remove(job)
+            self.serve(job)
             self.wake_sleepers()
 
-    def serve(self, sleeper: Sleeper) -> None:
+    def serve(self, job: Job) -> None:
         """Serve a request whose task is awake."""
-        request, done, verdict = sleeper.request, sleeper.done, sleeper.verdict
+        request, verdict = job.request, job.verdict
         self.write_back.request_comes()
         op, offset, length = request.op, request.offset, request.length
         if op == Op.FLUSH or length == 0:
             verdict.reason = Reason.FLUSH
-            both = Parts(done)
-            self.buckets.journal.add(0, both.another())
-            self.slow.submit(Op.FLUSH, 0, 0, both.another())
+            flush_slow: Step = partial(self.slow.submit, Op.FLUSH, 0, 0)
+            each_of([partial(self.buckets.journal.add, 0), flush_slow], job.done)
             return
         why = self.why_bypassed(request)
         if why is None:
@@ -347,14 +544,14 @@ class Bcache:
         if op == Op.DISCARD:
             verdict.reason = Reason.DISCARD
         else:
-            verdict.pages = (offset + length - 1) // SECTOR - offset // SECTOR + 1
+            verdict.pages = len(touched(offset, offset + length, SECTOR))
         if op == Op.READ:
-            self.read(request, done, why, verdict)
+            self.read(job, why)
             return
         self.write_back.writers += 1
 
         def ended() -> None:
-            done()
+            job.done()
             self.write_back.ends()
 
         self.write(request, ended, why is not None)
@@ -374,68 +571,63 @@ class Bcache:
             return Reason.NO_CACHE
         if request.offset % block or request.length % block:
             return Reason.NO_CACHE
-        where = request.offset, request.length
-        why = self.bypass.why(self.clock.now, request.stream, *where)
-        return None if why == Reason.NONE else why
+        return self.bypass.why(self.clock.now, request)
 
     # Reads.
 
-    def read(self, request: Request, done: Done, why: Reason | None, verdict: Verdict) -> None:
+    def read(self, job: Job, why: Reason | None) -> None:
         """Read cached parts from the cache and the rest from the backing device."""
+        request, verdict = job.request, job.verdict
         verdict.path, verdict.reason = Path.HIT, Reason.NONE
-        reading = Reading(request, done, verdict, why is not None)
-        parts = Parts(lambda: self.read_done(reading))
+        parts = Parts(lambda: self.read_done(job, why is not None))
         at, end = request.offset, request.offset + request.length
         while at < end:
             keys = [key for key in self.keys.overlapping(at, end) if not key.fill]
             if keys and keys[0].begin <= at:
                 part = keys[0].part(at, min(keys[0].end, end))
-                self.read_hit(reading, part, parts.another())
+                self.read_hit(job, part, parts.another())
                 at = part.end
                 continue
             stop = keys[0].begin if keys else end
-            if not reading.missed:
-                reading.missed = True
+            if not job.missed:
+                job.missed = True
                 verdict.path = Path.MISS if why is None else Path.BYPASS
                 verdict.reason = self.keys.why_missing(at) if why is None else why
                 if why is None:
                     stop = min(stop, at + MIB)
-                    reading.fill = Insert(Kind.FILL, at, stop, request.stream, lambda: None)
-                    self.buckets.enter(Key(at, stop, fill=reading.fill))
+                    job.fill = Insert(Kind.FILL, at, stop, request.stream, nothing)
+                    self.buckets.enter(Key(at, stop, fill=job.fill))
             self.slow.submit(Op.READ, at, stop - at, parts.another())
             at = stop
-        verdict.pages_hit = reading.hit_bytes // SECTOR
+        verdict.pages_hit = job.hit_bytes // SECTOR
 
-    def read_hit(self, reading: Reading, part: Key, done: Done) -> None:
+    def read_hit(self, job: Job, part: Key, done: Done) -> None:
         """Read a part from the cache."""
         bucket = self.buckets.of(part.place)
         bucket.prio = 32_768
         generation, issued = bucket.generation, self.clock.now
-        reading.hit_bytes += part.size
+        job.hit_bytes += part.size
 
         def served() -> None:
-            now = self.clock.now
-            self.bypass.served(now - issued, now, is_write=False)
-            if bucket.generation != generation:
-                reading.raced = True
+            self.bypass.served(issued, self.clock.now, is_write=False)
+            job.raced |= bucket.generation != generation
             done()
 
         self.fast.submit(Op.READ, part.place, part.size, served)
 
-    def read_done(self, reading: Reading) -> None:
+    def read_done(self, job: Job, bypassed: bool) -> None:
         """Complete a READ whose parts are all complete; retry a raced one."""
-        what = "misses" if reading.missed else "hits"
-        self.count(f"cache_bypass_{what}" if reading.bypassed else f"cache_{what}")
-        if reading.raced:
+        what = "misses" if job.missed else "hits"
+        self.count(f"cache_bypass_{what}" if bypassed else f"cache_{what}")
+        if job.raced:
             self.counts["cache_read_races"] += 1
-            if reading.fill:
-                self.keys.drop_placeholder(reading.fill)
-            request = reading.request
-            self.slow.submit(Op.READ, request.offset, request.length, reading.done)
+            if job.fill:
+                self.keys.drop_placeholder(job.fill)
+            self.slow.submit(Op.READ, job.request.offset, job.request.length, job.done)
             return
-        reading.done()
-        if reading.fill:
-            self.insert(reading.fill)
+        job.done()
+        if job.fill:
+            self.insert(job.fill)
 
     # Writes.
 
@@ -476,7 +668,7 @@ class Bcache:
 
     def insert(self, insert: Insert) -> None:
         """Begin an insert."""
-        self.buckets.to_gc -= insert.end - insert.begin
+        self.buckets.to_gc -= insert.end - insert.next
         self.buckets.wake_gc()
         if not self.go_on(insert):
             self.waiting.append(insert)
@@ -574,8 +766,7 @@ class Bcache:
         issued = self.clock.now
 
         def written() -> None:
-            now = self.clock.now
-            self.bypass.served(now - issued, now, is_write=True)
+            self.bypass.served(issued, self.clock.now, is_write=True)
             insert.pending -= 1
             self.writing -= 1
             if insert.pending == 0 and insert.next == insert.end:
@@ -598,7 +789,7 @@ class Bcache:
             else:
                 collides = True
             self.buckets.of(part.place).pins -= 1
-        completes_now = False
+        self.buckets.changed_since = True
         if insert.kind == Kind.FILL:
             self.keys.drop_placeholder(insert)
             if collides:
@@ -607,9 +798,6 @@ class Bcache:
             self.buckets.journal.add(insert.keys, insert.done)
         else:
             self.buckets.journal.add(insert.keys)
-            completes_now = True
-        self.buckets.changed_since = True
-        if completes_now:
             insert.done()
 
     def placeholder_end(self, insert: Insert, part: Key) -> int:

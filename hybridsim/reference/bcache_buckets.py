@@ -8,18 +8,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from itertools import count
+from itertools import count, takewhile
+from operator import gt, lt
 from typing import Any
 
 from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Kernel, Op, Reason, Reuse
-from hybridsim.reference.clock import Clock, Done, Step, in_turn
+from hybridsim.reference.clock import Alarm, Clock, Done, Step, expiry, in_turn, nothing
 from hybridsim.reference.policies import mixed
+from hybridsim.reference.runs import touched
 from hybridsim.reference.tier import Tier
-from hybridsim.reference.timers import expiry
 
 REGION = 64 * 1024
 serials = count()
+
+
+def power_of_two(number: int) -> int:
+    """Return the least power of two that is not below a number."""
+    return 1 << max(number - 1, 0).bit_length()
 
 
 @dataclass(eq=False)
@@ -53,23 +59,14 @@ class Keys:
     def __init__(self, bucket_bytes: int, buckets: int) -> None:
         self.bucket_bytes = bucket_bytes
         self.all: list[Key] = []
-        regions = 1
-        while regions < 2 * buckets * bucket_bytes // REGION:
-            regions *= 2
-        self.regions = regions
+        self.regions = power_of_two(2 * buckets * bucket_bytes // REGION)
         self.lost: dict[int, tuple[int, Reason]] = {}
 
     def overlapping(self, begin: int, end: int) -> list[Key]:
         """Return the keys that overlap a range, in order."""
-        at = bisect_right(self.all, begin, key=lambda key: key.begin)
-        first = max(at - 1, 0)
-        keys = []
-        for key in self.all[first:]:
-            if key.begin >= end:
-                break
-            if key.end > begin:
-                keys.append(key)
-        return keys
+        first = bisect_right(self.all, begin, key=lambda key: key.begin)
+        reaching = takewhile(lambda key: key.begin < end, self.all[max(first - 1, 0) :])
+        return [key for key in reaching if key.end > begin]
 
     def erase(self, begin: int, end: int, overwritten: bool = False) -> None:
         """Cut a range out of all keys."""
@@ -107,8 +104,9 @@ class Keys:
 
     def invalidate(self, bucket: int) -> bool:
         """Drop the keys of a bucket; return whether there were any."""
-        in_it = [each for each in self.all if each.place // self.bucket_bytes == bucket]
-        gone = sorted([each for each in in_it if not each.fill], key=lambda key: -key.serial)
+        data = [each for each in self.all if not each.fill]
+        gone = [each for each in data if each.place // self.bucket_bytes == bucket]
+        gone.sort(key=lambda key: -key.serial)
         for key in gone:
             self.all.remove(key)
             self.note_lost(key.begin, key.end, Reason.EVICTED)
@@ -116,7 +114,7 @@ class Keys:
 
     def note_lost(self, begin: int, end: int, how: Reason) -> None:
         """Record why data were lost."""
-        for region in range(begin // REGION, (end - 1) // REGION + 1):
+        for region in touched(begin, end, REGION):
             self.lost[region % self.regions] = (region, how)
 
     def why_missing(self, byte: int) -> Reason:
@@ -129,17 +127,6 @@ class Keys:
     def drop_placeholder(self, fill: object) -> None:
         """Remove the remaining keys of a placeholder."""
         self.all = [key for key in self.all if key.fill is not fill]
-
-    def bytes_by_bucket(self) -> tuple[Counter[int], Counter[int]]:
-        """Return the cached and the dirty bytes of each bucket."""
-        live: Counter[int] = Counter()
-        dirty: Counter[int] = Counter()
-        for key in self.all:
-            if not key.fill:
-                live[key.place // self.bucket_bytes] += key.size
-            if key.dirty:
-                dirty[key.place // self.bucket_bytes] += key.size
-        return live, dirty
 
     @property
     def dirty_bytes(self) -> int:
@@ -156,7 +143,8 @@ class Journal:
         self.begin, self.size, self.block = begin, size, block
         self.cursor = 0
         self.keys = 0
-        self.dirty = self.due = self.timed = self.writing = False
+        self.timer, self.completing = Alarm(clock, self.time_is_up), Alarm(clock, self.complete_one)
+        self.dirty = self.due = self.writing = False
         self.allocator_waits: Done | None = None
         self.waiting: list[Done] = []
         self.written: deque[Done] = deque()
@@ -173,16 +161,13 @@ class Journal:
             self.due = True
         elif not self.dirty:
             self.dirty = True
-            if not self.timed:
-                self.timed = True
-                self.clock.at(expiry(self.clock.now, 100_000_000), self.time_is_up)
+            self.timer.set(expiry(self.clock.now, 100_000_000))
         if 240 + 24 * self.keys > 32 * 1024:
             self.due = True
         self.write()
 
     def time_is_up(self) -> None:
         """Write the pending keys when the timer expires."""
-        self.timed = False
         if self.dirty:
             self.due = True
             self.write()
@@ -209,8 +194,7 @@ class Journal:
             if allocator:
                 allocator()
             if waiting:
-                if not self.written:
-                    self.clock.at(self.clock.now, self.complete_one)
+                self.completing.set()
                 self.written.extend(waiting)
             self.write()
 
@@ -220,7 +204,7 @@ class Journal:
         """Complete one waiter."""
         waits = self.written.popleft()
         if self.written:
-            self.clock.at(self.clock.now, self.complete_one)
+            self.completing.set()
         waits()
 
 
@@ -249,27 +233,14 @@ class Bucket:
         return self.mark in (Mark.EMPTY, Mark.CLEAN) and self.pins == 0
 
 
-class FreeList(deque[Bucket]):
-    """A list of free buckets with a maximum length."""
-
-    def __init__(self, room: int) -> None:
-        super().__init__()
-        self.room = room
-
-    @property
-    def full(self) -> bool:
-        """Whether the list is full."""
-        return len(self) >= self.room
+def is_full(buckets: deque[Bucket]) -> bool:
+    """Whether a list of free buckets has its maximum length."""
+    return len(buckets) == buckets.maxlen
 
 
 def list_size(wanted: int) -> int:
     """Return the list size that the kernel allocates for a wanted size."""
-    if wanted <= 4:
-        return wanted
-    size = 7
-    while 2 * size + 1 <= wanted:
-        size = 2 * size + 1
-    return size
+    return wanted if wanted <= 4 else max(7, power_of_two(wanted + 2) // 2 - 1)
 
 
 class Best:
@@ -288,31 +259,31 @@ class Best:
             while i > 0 and not rank < heap[(i - 1) // 2][0]:
                 heap[i], heap[(i - 1) // 2] = heap[(i - 1) // 2], heap[i]
                 i = (i - 1) // 2
-            self.sift(i, lambda one, other: one[0] < other[0])
+            self.sift(i, lt)
         elif rank < heap[0][0]:
             heap[0] = rank, bucket
-            self.sift(0, lambda one, other: one[0] < other[0])
+            self.sift(0, lt)
 
     def from_least(self) -> Iterator[Bucket]:
         """Yield all buckets, from the least rank on."""
         heap = self.heap
         for i in reversed(range(len(heap) // 2)):
-            self.sift(i, lambda one, other: one[0] > other[0])
+            self.sift(i, gt)
         while heap:
             top, last = heap[0], heap.pop()
             if heap:
                 heap[0] = last
-                self.sift(0, lambda one, other: one[0] > other[0])
+                self.sift(0, gt)
             yield top[1]
 
-    def sift(self, i: int, below: Callable[[tuple[int, Bucket], tuple[int, Bucket]], bool]) -> None:
-        """Sift an entry down."""
+    def sift(self, i: int, below: Callable[[int, int], bool]) -> None:
+        """Sift an entry down, as long as its rank is `below` one under it."""
         heap = self.heap
         while 2 * i + 1 < len(heap):
             child = 2 * i + 1
-            if child + 1 < len(heap) and below(heap[child], heap[child + 1]):
+            if child + 1 < len(heap) and below(heap[child][0], heap[child + 1][0]):
                 child += 1
-            if below(heap[child], heap[i]):
+            if below(heap[child][0], heap[i][0]):
                 break
             heap[i], heap[child] = heap[child], heap[i]
             i = child
@@ -330,10 +301,7 @@ class Buckets:
         self.all = [Bucket(number) for number in range(n)]
         journal = min(max(n // 128, 2), 256)
         self.p = -(-3 * n // self.size)
-        power = 1
-        while power < n:
-            power *= 2
-        self.unused = f = max(1, power // 1024)
+        self.unused = f = max(1, power_of_two(n) // 1024)
         self.journal = Journal(clock, fast, self.size, journal * self.size, parameters.block_bytes)
         self.root = journal + 2
         fresh = iter(self.all)
@@ -343,10 +311,10 @@ class Buckets:
         self.priorities = metadata[-self.p :]
         self.reserve = [self.hold(next(fresh)) for _ in range(f)]
         sizes = {"prio": self.p, "btree": 8, "none": list_size(f), "incoming": list_size(4 * f)}
-        self.lists = {name: FreeList(size) for name, size in sizes.items()}
-        for each in self.lists.values():
-            while not each.full:
-                each.append(self.hold(next(fresh)))
+        self.lists = {
+            name: deque([self.hold(next(fresh)) for _ in range(size)], maxlen=size)
+            for name, size in sizes.items()
+        }
         self.incoming = self.lists["incoming"]
         self.incoming_written = True
         self.writing_priorities = False
@@ -356,14 +324,15 @@ class Buckets:
         self.last = 1  # the next bucket that fifo looks at
         self.draws = 0
         self.to_gc = n * self.size // 16
-        self.gc_wanted = self.gc_woken = self.gc_running = self.changed_since = False
+        self.gc = Alarm(clock, lambda: in_turn(self.collecting()))
+        self.gc_wanted = self.gc_running = self.changed_since = False
         self.gcs = 0
         self.were_reusable: list[Bucket] = []  # when the gc under way began
         self.entries = self.appends = 0
         self.nodes = 1
         self.invalidations = 0
-        self.filled: Done = lambda: None  # called when there may be a free bucket
-        self.collected: Done = lambda: None  # called when a gc has ended
+        self.filled: Done = nothing  # called when there may be a free bucket
+        self.collected: Done = nothing  # called when a gc has ended
 
     @staticmethod
     def hold(bucket: Bucket) -> Bucket:
@@ -390,33 +359,33 @@ class Buckets:
 
     def take_for_data(self) -> Bucket | None:
         """Take a bucket for data, with one pin; None if there is none."""
-        if not self.lists["none"]:
-            return None
-        bucket = self.taken(self.lists["none"].popleft())
-        bucket.mark, bucket.prio = Mark.CLEAN, 32_768
-        self.go_on()
+        bucket = self.take(self.lists["none"], Mark.CLEAN)
+        if bucket:
+            bucket.prio = 32_768
+            self.go_on()
         return bucket
 
     def take_for_metadata(self, reserve: str) -> Bucket | None:
         """Take a bucket for metadata, or None; does not wake the allocator."""
-        source = self.lists["none"] or self.lists[reserve]
-        if not source:
-            return None
-        bucket = self.taken(source.popleft())
-        bucket.mark, bucket.prio, bucket.pins = Mark.METADATA, 65_535, 0
+        bucket = self.take(self.lists["none"] or self.lists[reserve], Mark.METADATA)
+        if bucket:
+            bucket.prio, bucket.pins = 65_535, 0
         return bucket
 
-    def taken(self, bucket: Bucket) -> Bucket:
-        """Mark a bucket as used."""
+    def take(self, source: deque[Bucket], mark: Mark) -> Bucket | None:
+        """Take a bucket from a list, if it has one."""
+        if not source:
+            return None
+        bucket = source.popleft()
         self.avail = max(self.avail - 1, 0)
-        bucket.used = min(self.size, USED_MAX)
+        bucket.used, bucket.mark = min(self.size, USED_MAX), mark
         return bucket
 
     def go_on(self) -> None:
         """Run the allocator."""
         while self.incoming_written and self.incoming:
             targets = [self.lists[name] for name in ("prio", "btree", "none")]
-            target = next((one for one in targets if not one.full), None)
+            target = next((one for one in targets if not is_full(one)), None)
             if target is None:
                 break
             target.append(self.incoming.popleft())
@@ -461,7 +430,8 @@ class Buckets:
         if self.writing_priorities:
             self.use_new_priorities()
         self.incoming_written = True
-        self.gc_wanted = self.gc_woken = self.gc_running = False
+        self.gc = Alarm(clock, lambda: in_turn(self.collecting()))
+        self.gc_wanted = self.gc_running = False
         self.keys.all = [key for key in self.keys.all if not key.fill]
         listed = [bucket for each in self.lists.values() for bucket in each]
         for bucket in self.all:
@@ -477,16 +447,18 @@ class Buckets:
 
     def invalidate(self) -> bool:
         """Fill the incoming list with victims; return whether it is full."""
-        for bucket in self.victims():
-            bucket.prio = 32_768
-            bucket.pins += 1
-            bucket.generation += 1
-            self.invalidations += self.keys.invalidate(bucket.number)
-            self.incoming.append(bucket)
-        return self.incoming.full
+        candidates = self.candidates()
+        while not is_full(self.incoming) and (bucket := next(candidates, None)):
+            if self.can_be_dropped(bucket):
+                bucket.prio = 32_768
+                bucket.pins += 1
+                bucket.generation += 1
+                self.invalidations += self.keys.invalidate(bucket.number)
+                self.incoming.append(bucket)
+        return is_full(self.incoming)
 
-    def victims(self) -> Iterator[Bucket]:
-        """Yield victims until the incoming list is full."""
+    def candidates(self) -> Iterator[Bucket]:
+        """Yield the buckets that may be reused, or not, in the order in which they are tried."""
         n = len(self.all)
         match self.parameters.replacement:
             case Reuse.LRU:
@@ -495,25 +467,14 @@ class Buckets:
                 for bucket in self.all:
                     if self.can_be_dropped(bucket):
                         best.offer((bucket.prio + base) * (bucket.used // SECTOR), bucket)
-                for bucket in best.from_least():
-                    if self.incoming.full:
-                        break
-                    yield bucket
+                yield from best.from_least()
             case Reuse.FIFO:
                 for _ in range(n):
-                    if self.incoming.full:
-                        break
-                    bucket = self.all[self.last]
-                    self.last = self.last + 1 if self.last + 1 < n else 1
-                    if self.can_be_dropped(bucket):
-                        yield bucket
+                    at, self.last = self.last, self.last % (n - 1) + 1
+                    yield self.all[at]
             case Reuse.RANDOM:
                 for _ in range(n // 2):
-                    if self.incoming.full:
-                        break
-                    bucket = self.all[1 + self.draw() % (n - 1)]
-                    if self.can_be_dropped(bucket):
-                        yield bucket
+                    yield self.all[1 + self.draw() % (n - 1)]
 
     def can_be_dropped(self, bucket: Bucket) -> bool:
         """Whether a bucket may be reused now; while a gc runs, only if it could before."""
@@ -534,12 +495,9 @@ class Buckets:
 
     def wake_gc(self) -> None:
         """Schedule a gc if one is due."""
-        if self.gc_woken or self.gc_running:
-            return
-        if self.to_gc < 0 or self.gc_wanted:
-            self.gc_woken = True
+        if not self.gc_running and (self.to_gc < 0 or self.gc_wanted):
             in_vain = self.to_gc >= 0 and not self.changed_since
-            self.clock.at(self.clock.now + (GC_REST if in_vain else 0), self.begin_gc)
+            self.gc.set(self.clock.now + (GC_REST if in_vain else 0))
 
     def force_gc(self) -> None:
         """Start a gc, unless one is under way."""
@@ -547,21 +505,15 @@ class Buckets:
             self.to_gc = -1
             self.wake_gc()
 
-    def begin_gc(self) -> None:
-        """Begin a gc."""
-        self.gc_woken = self.changed_since = False
-        self.gc_running = True
+    def collecting(self) -> Iterator[Step]:
+        """Take time if there are many nodes, then update the buckets from all keys."""
+        self.gc_running, self.changed_since = True, False
         self.to_gc = len(self.all) * self.size // 16
         rests = self.nodes // max(self.parameters.gc_nodes, self.nodes // 100)
         if self.nodes > 1 and rests:
             self.were_reusable = [bucket for bucket in self.all if bucket.reusable]
             first = expiry(self.clock.now, GC_REST)
-            self.clock.at(first + (rests - 1) * expiry(0, GC_REST), self.end_gc)
-        else:
-            self.end_gc()
-
-    def end_gc(self) -> None:
-        """End a gc: update the buckets from all keys."""
+            yield partial(self.clock.at, first + (rests - 1) * expiry(0, GC_REST))
         self.recount()
         self.gc_wanted = self.gc_running = False
         self.gcs += 1
@@ -571,7 +523,10 @@ class Buckets:
 
     def recount(self) -> None:
         """Update the buckets from all keys."""
-        live_in, dirty_in = self.keys.bytes_by_bucket()
+        live_in: Counter[int] = Counter()
+        for key in self.keys.all:
+            live_in[key.place // self.size] += 0 if key.fill else key.size
+        dirty_in = {key.place // self.size for key in self.keys.all if key.dirty}
         for bucket in self.all:
             if bucket.mark == Mark.METADATA:
                 continue
@@ -581,7 +536,7 @@ class Buckets:
             else:
                 bucket.used = min(live, USED_MAX)
                 bucket.mark = Mark.CLEAN if live else Mark.EMPTY
-            if dirty_in[bucket.number]:
+            if bucket.number in dirty_in:
                 bucket.mark = Mark.DIRTY
         self.avail = sum(bucket.reusable for bucket in self.all)
 
@@ -609,7 +564,7 @@ class Buckets:
         if self.entries % 180 == 0:
             at = self.root * self.size + self.appends * 4096 % self.size
             self.appends += 1
-            self.fast.submit(Op.WRITE | FUA, at, 4096, lambda: None)
+            self.fast.submit(Op.WRITE | FUA, at, 4096, nothing)
         node = min(self.size, 256 * 1024)
         while self.capacity(node) < len(self.keys.all):
             bucket = self.take_for_metadata("btree")
@@ -617,6 +572,6 @@ class Buckets:
                 break
             self.nodes += 1
             length = node * 4 // 5 // self.parameters.block_bytes * self.parameters.block_bytes
-            self.fast.submit(Op.WRITE | FUA, bucket.number * self.size, length, lambda: None)
+            self.fast.submit(Op.WRITE | FUA, bucket.number * self.size, length, nothing)
             self.go_on()
         self.changed_since = True

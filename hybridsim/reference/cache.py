@@ -1,10 +1,13 @@
-"""The page cache (2.3): keeps pages of the slow tier on the fast tier."""
+"""The page cache (2.3): pages with granules, and slots for them on the fast tier."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from itertools import groupby
 
 from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import (
@@ -19,21 +22,172 @@ from hybridsim.foundation.codes import (
     Restart,
 )
 from hybridsim.foundation.machine_parameters import LimitParameters
-from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.clock import Alarm, Clock, Done, Parts, each_of, nothing
+from hybridsim.reference.device import Store
 from hybridsim.reference.limits import Bucket
-from hybridsim.reference.page import Page, Piece, Sizes, Slots, State, runs
 from hybridsim.reference.policies import Admission, Replacement
-from hybridsim.reference.runs import Runs
-from hybridsim.reference.throttle import Slow
+from hybridsim.reference.runs import Runs, runs, split, touched
 from hybridsim.reference.tier import Tier
+
+Granules = set[int]
+
+
+State = Enum("State", "ABSENT FILLING PRESENT")  # of a page; if filling, no granule is valid
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes in bytes; the last granule of a page and the last page may be shorter."""
+
+    page_bytes: int
+    granule_bytes: int
+    volume_bytes: int
+
+    def granule_start(self, granule: int) -> int:
+        """Return the offset of a granule in its page; for the granule after the last, the end."""
+        return min(granule * self.granule_bytes, self.page_bytes)
+
+
+@dataclass(eq=False)
+class Page:
+    """A page of the slow tier."""
+
+    number: int
+    sizes: Sizes
+    state: State = State.ABSENT
+    reason: Reason = Reason.COLD  # why the page is not present
+    slot: int = -1
+    valid: Granules = field(default_factory=set)
+    filling: Granules = field(default_factory=set)
+    dirty: Granules = field(default_factory=set)
+    flying: Granules = field(default_factory=set)
+    is_being_filled: bool = False
+    is_being_preloaded: bool = False  # the current fill is a preload
+    is_fresh: bool = False  # kept or preloaded, not used since
+    is_being_cleaned: bool = False
+
+    @property
+    def start(self) -> int:
+        """The first byte of the page in the volume."""
+        return self.number * self.sizes.page_bytes
+
+    @property
+    def end(self) -> int:
+        """The end of the page, limited to the end of the slow tier."""
+        return min(self.start + self.sizes.page_bytes, self.sizes.volume_bytes)
+
+    @property
+    def granules(self) -> Granules:
+        """All granules of the page that begin before the end of the slow tier."""
+        return {*touched(0, self.end - self.start, self.sizes.granule_bytes)}
+
+    @property
+    def reason_missing(self) -> Reason:
+        """The reason of a miss in the current state of the page."""
+        if self.state == State.FILLING or self.is_being_filled:
+            return Reason.FILLING
+        return self.reason if self.state == State.ABSENT else Reason.COLD
+
+    @property
+    def is_movable(self) -> bool:
+        """Whether the page can be evicted now."""
+        return not (self.dirty or self.is_being_filled or self.is_being_cleaned)
+
+    @property
+    def at(self) -> int:
+        """The byte offset of the page's slot on the fast tier."""
+        return self.slot * self.sizes.page_bytes
+
+    def range_of(self, first: int, last: int) -> tuple[int, int]:
+        """Return the byte range of granules, limited to the end of the slow tier."""
+        start = self.start + self.sizes.granule_start(first)
+        end = self.start + self.sizes.granule_start(last + 1)
+        return start, min(end, self.end)
+
+    def flying_ranges(self) -> list[tuple[int, int]]:
+        """Return the byte ranges of the flying granules."""
+        return [self.range_of(first, end - 1) for first, end in runs(self.flying)]
+
+    def forget(self, granules: Iterable[int]) -> None:
+        """Clear all states of granules."""
+        for each in (self.valid, self.filling, self.dirty, self.flying):
+            each.difference_update(granules)
+
+
+@dataclass
+class Piece:
+    """The part of a request that lies in one page."""
+
+    page: Page
+    start: int
+    end: int
+
+    @property
+    def touched(self) -> Granules:
+        """The granules of which the piece has at least one byte."""
+        first, size = self.page.start, self.page.sizes.granule_bytes
+        return {*touched(self.start - first, self.end - first, size)}
+
+    @property
+    def covered(self) -> Granules:
+        """The granules of which the piece has all bytes."""
+        ranges = [(granule, *self.page.range_of(granule, granule)) for granule in self.touched]
+        return {each for each, start, end in ranges if self.start <= start and end <= self.end}
+
+    @property
+    def is_here(self) -> bool:
+        """Whether all touched granules are valid."""
+        return self.page.state == State.PRESENT and self.touched <= self.page.valid
+
+    def storable(self) -> Piece:
+        """Return the storable part: covered granules and valid ones; may be empty."""
+        kept = (self.page.valid & self.touched) | self.covered
+        if not kept:
+            return Piece(self.page, self.start, self.start)
+        start, end = self.page.range_of(min(kept), max(kept))
+        return Piece(self.page, max(start, self.start), min(end, self.end))
+
+    def parts(self) -> Iterator[tuple[bool, Piece]]:
+        """Yield the parts in order of address, each with whether it is valid."""
+        touched = sorted(self.touched)
+        for is_valid, group in groupby(touched, lambda each: each in self.page.valid):
+            run = list(group)
+            start, end = self.page.range_of(run[0], run[-1])
+            yield is_valid, Piece(self.page, max(start, self.start), min(end, self.end))
+
+
+class Slots:
+    """The places for pages on the fast tier."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.used = 0  # the lowest slot never used
+        self.freed: list[int] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether every slot has been used at least once."""
+        return self.used == self.count
+
+    @property
+    def have_one(self) -> bool:
+        """Whether a slot is free."""
+        return bool(self.freed) or not self.full
+
+    def take(self) -> int:
+        """Return the slot freed last, else the lowest never used."""
+        if self.freed:
+            return self.freed.pop()
+        self.used += 1
+        return self.used - 1
+
+    def free(self, slot: int) -> None:
+        """Free a slot."""
+        self.freed.append(slot)
+
 
 DRAWS_MAX = 8  # maximum number of victims that replacement is asked for
 BURST_NS = 10**8
-
-
-def limit_of(op: Op, rate: int, burst_ns: int = 0) -> Bucket | None:
-    """Return a limit of bytes per second, or None."""
-    return Bucket(LimitParameters([op], 1, rate, burst_ns)) if rate else None
 
 
 @dataclass
@@ -64,15 +218,12 @@ class Job:
     def finish(self) -> None:
         """Complete the request and fill the pages, in the order that `fill_when` sets."""
         fills = self.cache.fills
-        if not self.reserved or self.cache.parameters.fill_when == FillWhen.BACKGROUND:
+        filling = [partial(fills.fill, page, self) for page in self.reserved]
+        if self.cache.parameters.fill_when == FillWhen.BACKGROUND:
             self.done()
-            for page in self.reserved:
-                fills.fill(page, self, lambda: None)
+            each_of(filling, nothing)
         else:
-            filled = Parts(self.done)
-            ends = [filled.another() for _ in self.reserved]
-            for page, end in zip(self.reserved, ends, strict=True):
-                fills.fill(page, self, end)
+            each_of(filling, self.done)
 
 
 @dataclass
@@ -108,23 +259,17 @@ class PageCache:
         parameters: CacheParameters,
         admission: Admission,
         replacement: Replacement,
-        slow: Slow,
-        fast: Tier | None,
+        slow: Store,
+        fast: Tier,  # None if there are no pages
     ) -> None:
-        self.clock = clock
-        self.parameters = parameters
-        self.admission = admission
-        self.replacement = replacement
-        self.slow = slow
-        self.fast = fast
+        self.clock, self.parameters, self.slow, self.fast = clock, parameters, slow, fast
+        self.admission, self.replacement = admission, replacement
         granule_bytes = parameters.granule_bytes or parameters.page_bytes
         self.sizes = Sizes(parameters.page_bytes, granule_bytes, slow.capacity_bytes)
         self.pages: dict[int, Page] = {}
         self.slots = Slots(parameters.pages)
         self.runs = Runs()
-        self.counters: Counter[str] = Counter(
-            fills_started=0, fills_completed=0, fills_doomed=0, evictions=0
-        )
+        self.counters: Counter[str] = Counter()
         self.fills = Fills(self)
         self.cleaner = Cleaner(self)
         self.preloader = Preloader(self)
@@ -146,7 +291,7 @@ class PageCache:
         """
         job = Job(op, offset, length, flags, done, self)
         if op == Op.FLUSH or length == 0:
-            self.flush(job)
+            self.flush(done)
             return Verdict(Path.BYPASS, Reason.FLUSH, 0)
         self.cleaner.last = self.clock.now
         pieces = self.pieces(offset, length)
@@ -158,8 +303,7 @@ class PageCache:
             return Verdict(Path.BYPASS, Reason.NO_CACHE, 0)
         if op == Op.WRITE:
             if self.writes_back and flags & PREFLUSH:
-                self.flush(job)
-                job.parts.done = lambda: self.write_after_flush(job, pieces)
+                self.flush(partial(self.write, job, pieces))
             else:
                 self.write(job, pieces)
             return Verdict(Path.BYPASS, Reason.WRITE, len(pieces))
@@ -169,12 +313,8 @@ class PageCache:
         """Split a request at page borders."""
         if self.parameters.pages == 0:
             return []
-        size = self.parameters.page_bytes
-        end = offset + length
-        return [
-            Piece(self.page(number), max(offset, number * size), min(end, (number + 1) * size))
-            for number in range(offset // size, (end - 1) // size + 1)
-        ]
+        parts = split(offset, offset + length, self.parameters.page_bytes)
+        return [Piece(self.page(number), start, end) for number, start, end in parts]
 
     def page(self, number: int) -> Page:
         """Look a page up; a page not seen before is absent and cold."""
@@ -184,17 +324,10 @@ class PageCache:
 
     # Requests.
 
-    def flush(self, job: Job) -> None:
+    def flush(self, done: Done) -> None:
         """Flush the slow tier and, with write-back, the fast tier."""
-        self.to_slow(job, Op.FLUSH, 0, 0)
-        if self.writes_back:
-            assert self.fast is not None
-            self.fast.submit(Op.FLUSH, 0, 0, job.parts.another())
-
-    def write_after_flush(self, job: Job, pieces: list[Piece]) -> None:
-        """Write a request after its preceding flush."""
-        job.parts.done = job.finish
-        self.write(job, pieces)
+        tiers = [self.slow, self.fast] if self.writes_back else [self.slow]
+        each_of([partial(tier.submit, Op.FLUSH, 0, 0) for tier in tiers], done)
 
     def discard(self, job: Job, pieces: list[Piece]) -> None:
         """Invalidate the discarded granules; dirty ones only if they are covered entirely."""
@@ -256,11 +389,8 @@ class PageCache:
             stored = piece.storable()
             if not self.is_wanted(page, write=True) or stored.start == stored.end:
                 return False
-            if not self.make_room(page):
-                page.reason = Reason.BUSY
+            if not self.reserve(page):
                 return False
-            page.slot = self.slots.take()
-            page.state = State.FILLING
         self.store_dirty(job, piece, through)
         return True
 
@@ -325,7 +455,6 @@ class PageCache:
 
     def to_fast(self, job: Job, op: int, piece: Piece) -> None:
         """Submit a part of a request to the fast tier, in the slot of its page."""
-        assert self.fast is not None
         offset = piece.page.at + piece.start - piece.page.start
         self.fast.submit(op, offset, piece.end - piece.start, job.parts.another())
 
@@ -365,12 +494,23 @@ class PageCache:
         page = piece.page
         if not self.is_wanted(page, write):
             return
-        if not self.fills.may_begin(piece) or not self.make_room(page):
+        if not self.fills.may_begin(piece):
             page.reason = Reason.BUSY
-            return
+        elif self.reserve(page):
+            self.fills.begin(job, piece)
+
+    def reserve(self, page: Page) -> bool:
+        """Give an absent page a slot if there is one or a page can be evicted; return whether."""
+        if not self.make_room(page):
+            page.reason = Reason.BUSY
+            return False
+        self.take_slot(page)
+        return True
+
+    def take_slot(self, page: Page) -> None:
+        """Give an absent page a free slot."""
         page.slot = self.slots.take()
         page.state = State.FILLING
-        self.fills.begin(job, piece)
 
     def make_room(self, page: Page) -> bool:
         """Evict a page if no slot is free; return whether a slot is free now."""
@@ -409,8 +549,7 @@ class PageCache:
             at = page.at
             self.leave(page, Reason.OVERWRITTEN)
             if self.parameters.discards:
-                assert self.fast is not None
-                self.fast.submit(Op.DISCARD, at, self.parameters.page_bytes, lambda: None)
+                self.fast.submit(Op.DISCARD, at, self.parameters.page_bytes, nothing)
 
     def leave(self, page: Page, reason: Reason) -> None:
         """Free the slot of a page and mark the page absent."""
@@ -430,20 +569,20 @@ class Fills:
         self.parameters = cache.parameters
         self.piggyback = cache.parameters.fill == Fill.PIGGYBACK
         self.under_way = 0
-        self.bucket = limit_of(Op.READ, cache.parameters.fill_rate, BURST_NS)
+        rate = cache.parameters.fill_rate
+        self.bucket = Bucket(LimitParameters([Op.READ], 1, rate, BURST_NS))
 
     def may_begin(self, piece: Piece) -> bool:
         """Whether a fill for a piece may begin; if so, charge the rate limit."""
         if self.under_way >= self.parameters.max_fills:
             return False
-        if self.bucket is not None:
-            now, size = self.cache.clock.now, self.parameters.page_bytes
-            if self.bucket.free > now:
-                self.cache.counters["fills_over_rate"] += 1
-                return False
-            if self.parameters.sub_page:
-                size = len(piece.touched) * self.cache.sizes.granule_bytes
-            self.bucket.charge(now, size)
+        now, size = self.cache.clock.now, self.parameters.page_bytes
+        if self.bucket.free > now:
+            self.cache.counters["fills_over_rate"] += 1
+            return False
+        if self.parameters.sub_page:
+            size = len(piece.touched) * self.cache.sizes.granule_bytes
+        self.bucket.charge(now, size)
         return True
 
     def begin(self, job: Job, piece: Piece) -> None:
@@ -458,18 +597,13 @@ class Fills:
 
     def fill(self, page: Page, job: Job, done: Done) -> None:
         """Fill a page, from the data of the request if they suffice."""
-
-        def write() -> None:
-            self.write(page, done)
-
-        if not page.filling or (self.piggyback and job.op == Op.READ):
-            write()
-            return
-        start, end = page.range_of(min(page.filling), max(page.filling))
-        if job.offset <= start and end <= job.offset + job.length:
-            write()
-        else:
-            self.read(page, start, write)
+        write = partial(self.write, page, done)
+        if page.filling and not (self.piggyback and job.op == Op.READ):
+            start, end = page.range_of(min(page.filling), max(page.filling))
+            if start < job.offset or job.offset + job.length < end:
+                self.read(page, start, write)
+                return
+        write()
 
     def read(self, page: Page, start: int, done: Done) -> None:
         """Read the granules that remain to be filled, from `start` on, piece by piece."""
@@ -478,10 +612,7 @@ class Fills:
             done()
             return
         length = min(end - start, self.parameters.fill_piece_bytes or end - start)
-
-        def go_on() -> None:
-            self.read(page, start + length, done)
-
+        go_on = partial(self.read, page, start + length, done)
         self.cache.slow.submit(Op.READ, start, length, go_on)
 
     def write(self, page: Page, done: Done) -> None:
@@ -491,15 +622,9 @@ class Fills:
             self.end(page)
             done()
 
-        if not page.filling:
-            ended()
-            return
-        assert self.cache.fast is not None
-        parts = Parts(ended)
-        for first, end in runs(page.filling):
-            start = self.cache.sizes.granule_start(first)
-            size = self.cache.sizes.granule_start(end) - start
-            self.cache.fast.submit(Op.WRITE, page.at + start, size, parts.another())
+        places = [map(self.cache.sizes.granule_start, run) for run in runs(page.filling)]
+        submit = partial(self.cache.fast.submit, Op.WRITE)
+        each_of([partial(submit, page.at + start, end - start) for start, end in places], ended)
 
     def end(self, page: Page) -> None:
         """Mark the filled granules valid, except those overwritten meanwhile."""
@@ -533,8 +658,8 @@ class Cleaner:
         self.is_limited = False
         self.last = 0  # time of the last request
         self.position = 0
-        self.timers: set[str] = set()
-        self.bucket = limit_of(Op.WRITE, cache.parameters.clean_rate)
+        self.rate, self.idle = Alarm(self.clock, self.go_on), Alarm(self.clock, self.go_on)
+        self.bucket = Bucket(LimitParameters([Op.WRITE], 1, cache.parameters.clean_rate))
 
     def has_dirtied(self, page: Page) -> None:
         """Record that granules of a page became dirty."""
@@ -560,7 +685,7 @@ class Cleaner:
     @property
     def allowed_from(self) -> int:
         """The time from which the rate limit allows the next clean."""
-        return self.clock.now if self.bucket is None else max(self.clock.now, self.bucket.free)
+        return max(self.clock.now, self.bucket.free)
 
     @property
     def can_begin(self) -> bool:
@@ -571,23 +696,10 @@ class Cleaner:
         """Begin the cleans that may begin now; set timers for the next ones."""
         while self.can_begin and self.has_reason and self.allowed_from <= self.clock.now:
             self.begin(self.choose())
-        if self.can_begin:
-            if self.has_reason:
-                self.set_timer("rate", self.allowed_from)
-            else:
-                self.set_timer("idle", self.last + self.parameters.clean_idle_ns)
-
-    def set_timer(self, name: str, time: int) -> None:
-        """Call `go_on` at that time, unless a timer of this name is set."""
-        if name in self.timers:
-            return
-        self.timers.add(name)
-
-        def expire() -> None:
-            self.timers.remove(name)
-            self.go_on()
-
-        self.clock.at(time, expire)
+        if self.can_begin and self.has_reason:
+            self.rate.set(self.allowed_from)
+        elif self.can_begin:
+            self.idle.set(self.last + self.parameters.clean_idle_ns)
 
     def choose(self) -> Page:
         """Choose the next page in disk order among the clean_window oldest waiting pages."""
@@ -621,8 +733,6 @@ class Cleaner:
 
     def begin(self, page: Page) -> None:
         """Begin a clean: read the dirty granules from the fast tier."""
-        fast = self.cache.fast
-        assert fast is not None
         pages = self.with_neighbours(page)
         self.under_way += 1
         self.position = pages[-1].number + 1
@@ -630,33 +740,27 @@ class Cleaner:
             del self.waiting[each.number]
             each.is_being_cleaned = True
             each.flying = set(each.dirty)
-        if self.bucket is not None:
-            granules = sum(len(each.flying) for each in pages)
-            self.bucket.charge(self.clock.now, granules * self.cache.sizes.granule_bytes)
-        parts = Parts(lambda: self.write(pages))
-        for each in pages:
-            for first, behind in runs(each.flying):
-                start, end = each.range_of(first, behind - 1)
-                fast.submit(Op.READ, each.at + start - each.start, end - start, parts.another())
+        granules = sum(len(each.flying) for each in pages)
+        self.bucket.charge(self.clock.now, granules * self.cache.sizes.granule_bytes)
+        ranges = [
+            (page.at - page.start, *place) for page in pages for place in page.flying_ranges()
+        ]
+        submit = partial(self.cache.fast.submit, Op.READ)
+        reads = [partial(submit, start + by, end - start) for by, start, end in ranges]
+        each_of(reads, partial(self.write, pages))
 
     def write(self, pages: list[Page]) -> None:
         """Write the granules not overwritten since, in as few requests as possible."""
-        ranges: list[list[int]] = []
+        ranges: list[tuple[int, int]] = []
+        joined = Gathered(lambda start, size: ranges.append((start, size)))
         for page in pages:
-            for first, behind in runs(page.flying):
-                start, end = page.range_of(first, behind - 1)
-                if ranges and ranges[-1][1] == start:
-                    ranges[-1][1] = end
-                else:
-                    ranges.append([start, end])
-        if not ranges:
-            self.end(pages)
-            return
-        parts = Parts(lambda: self.end(pages))
-        for start, end in ranges:
-            self.cache.counters["write_backs"] += 1
-            self.cache.counters["cleaned_bytes"] += end - start
-            self.cache.slow.submit(Op.WRITE, start, end - start, parts.another())
+            for place in page.flying_ranges():
+                joined.add(*place)
+        joined.close()
+        self.cache.counters["write_backs"] += len(ranges)
+        self.cache.counters["cleaned_bytes"] += sum(size for _, size in ranges)
+        submit = partial(self.cache.slow.submit, Op.WRITE)
+        each_of([partial(submit, *place) for place in ranges], partial(self.end, pages))
 
     def end(self, pages: list[Page]) -> None:
         """Mark the granules written and not overwritten since as clean."""
@@ -680,7 +784,7 @@ class Preloader:
         self.clock = cache.clock
         self.parameters = cache.parameters
         self.left = list(cache.parameters.preload)
-        self.bucket = limit_of(Op.READ, cache.parameters.preload_rate)
+        self.bucket = Bucket(LimitParameters([Op.READ], 1, cache.parameters.preload_rate))
 
     def start(self) -> None:
         """Restore the kept pages and schedule the loading of the list."""
@@ -688,7 +792,7 @@ class Preloader:
         for number, valid in self.parameters.kept:
             page = cache.page(number)
             page.valid = {granule for granule in range(64) if valid >> granule & 1}
-            page.slot = cache.slots.take()
+            cache.take_slot(page)
             page.state = State.PRESENT
             page.is_fresh = True
             cache.counters["pages_kept"] += 1
@@ -704,16 +808,16 @@ class Preloader:
 
     def go_on(self) -> None:
         """Begin a round of reads if allowed, otherwise check again later."""
-        now = self.clock.now
+        now, has_rate = self.clock.now, self.parameters.preload_rate > 0
         if self.cache.slow.is_idle and self.quiet <= now:
             self.begin()
-        elif self.bucket is not None and self.bucket.free <= now:
+        elif has_rate and self.bucket.free <= now:
             length = self.begin()
             if length:
                 self.bucket.charge(now, length)
         else:
             again = self.quiet if self.quiet > now else now + self.parameters.preload_idle_ns
-            if self.bucket is not None:
+            if has_rate:
                 again = min(again, self.bucket.free)
             self.clock.at(again, self.go_on)
 
@@ -727,8 +831,7 @@ class Preloader:
             if not pages:
                 break
             round_pages += pages
-            start = pages[0].start
-            length = pages[-1].sizes.page_end(pages[-1].number) - start
+            start, length = pages[0].start, pages[-1].end - pages[0].start
             total += length
             self.cache.counters["preload_reads"] += 1
             self.cache.counters["preload_bytes"] += length
@@ -741,11 +844,12 @@ class Preloader:
         while self.left:
             page = self.cache.page(self.left[0])
             if page.state == State.ABSENT:
-                if pages and not self.joins(pages, page):
+                if (pages and not self.joins(pages, page)) or not self.cache.slots.have_one:
                     break
-                if not self.cache.slots.have_one:
-                    break
-                self.take(page)
+                self.cache.replacement.missed(page.number)
+                self.cache.take_slot(page)
+                page.filling = page.granules
+                page.is_being_filled = page.is_being_preloaded = page.is_fresh = True
                 pages.append(page)
             self.left.pop(0)
         return pages
@@ -760,14 +864,6 @@ class Preloader:
             and whole <= self.parameters.preload_chunk_bytes
         )
 
-    def take(self, page: Page) -> None:
-        """Reserve a slot for a page that the next read fills."""
-        self.cache.replacement.missed(page.number)
-        page.slot = self.cache.slots.take()
-        page.state = State.FILLING
-        page.filling = page.granules
-        page.is_being_filled = page.is_being_preloaded = page.is_fresh = True
-
     def read(self, pages: list[Page], start: int, length: int, done: Done) -> None:
         """Read the range of these pages."""
         self.cache.slow.submit(Op.READ, start, length, done)
@@ -775,5 +871,5 @@ class Preloader:
     def write(self, pages: list[Page]) -> None:
         """Write the granules not overwritten since to the slots; then begin the next round."""
         for page in pages:
-            self.cache.fills.write(page, lambda: None)
+            self.cache.fills.write(page, nothing)
         self.go_on()

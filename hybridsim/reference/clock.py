@@ -1,4 +1,4 @@
-"""Time and order (2.1): SimPy's environment counting whole nanoseconds."""
+"""Time and order (2.1): SimPy's environment counting whole nanoseconds, and a kernel's timers."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -29,18 +29,29 @@ class Clock(simpy.Environment):
 
     def arrive(self, time: int, number: int, action: Done) -> None:
         """Call `action` at `time`, after all events and the arrivals of lower number."""
-        event = _Arrival(self, time - self.now, number)
+        event = self.event()
+        event._ok, event._value = True, None
         event.callbacks.append(lambda _: action())
+        self.schedule(event, EventPriority(NORMAL + 1 + number), delay=time - self.now)
 
 
-class _Arrival(simpy.Event):
-    """A timeout taken after all events of its instant and after arrivals of lower number."""
+class Alarm:
+    """A call that is scheduled at most once at a time."""
 
-    def __init__(self, clock: Clock, delay: int, number: int) -> None:
-        super().__init__(clock)
-        self._ok = True
-        self._value = None
-        clock.schedule(self, EventPriority(NORMAL + 1 + number), delay=delay)
+    def __init__(self, clock: Clock, action: Done) -> None:
+        self.clock, self.action = clock, action
+        self.is_set = False
+
+    def set(self, time: int | None = None) -> None:
+        """Schedule the call for `time`, or for now, unless it is scheduled."""
+        if not self.is_set:
+            self.is_set = True
+            self.clock.at(self.clock.now if time is None else time, self.ring)
+
+    def ring(self) -> None:
+        """Make the call; it may be scheduled again from within."""
+        self.is_set = False
+        self.action()
 
 
 class Parts:
@@ -48,11 +59,10 @@ class Parts:
 
     def __init__(self, done: Done) -> None:
         self.done = done
-        self.number = self.outstanding = 0
+        self.outstanding = 0
 
     def another(self) -> Done:
         """Count one more part; return the callback for its completion."""
-        self.number += 1
         self.outstanding += 1
         return self._completed
 
@@ -64,19 +74,38 @@ class Parts:
 
 def each_of(steps: Iterable[Step], done: Done) -> None:
     """Begin all steps; call `done` after the last of them has ended, at once if there are none."""
+    steps = list(steps)
     parts = Parts(done)
-    for step in steps:
-        step(parts.another())
-    if parts.number == 0:
+    for step, ended in [(step, parts.another()) for step in steps]:
+        step(ended)
+    if not steps:
         done()
 
 
-def in_turn(steps: Iterator[Step]) -> None:
-    """Carry out steps, each when the one before has ended."""
+def nothing() -> None:
+    """Do nothing, after what nobody waits for."""
 
-    def go_on() -> None:
-        step = next(steps, None)
-        if step is not None:
-            step(go_on)
 
-    go_on()
+def in_turn(steps: Iterator[Step], done: Done = nothing) -> None:
+    """Carry out steps, each when the one before has ended; then call `done`."""
+    step = next(steps, None)
+    if step is None:
+        done()
+    else:
+        step(lambda: in_turn(steps, done))
+
+
+# Timers of a Linux kernel.
+JIFFY = 4_000_000  # ns
+LEVELS = [(63, 1), (504, 8), (4032, 64), (32_256, 512)]  # shorter than; granularity; in jiffies
+COARSEST = 4096
+
+
+def expiry(now: int, delay: int) -> int:
+    """Return the end of a wait that begins at `now`; one of 0 ends at once.  All in ns."""
+    if delay <= 0:
+        return now
+    jiffies = -(-delay // JIFFY)
+    granularity = next((grain for limit, grain in LEVELS if jiffies < limit), COARSEST)
+    target = now // JIFFY + jiffies
+    return (target - target % granularity + granularity) * JIFFY

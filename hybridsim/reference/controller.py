@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import ControllerParameters
-from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.runs import Runs
-from hybridsim.reference.tier import Tier
+from hybridsim.reference.clock import Alarm, Clock, Done, Parts, Step, in_turn
+from hybridsim.reference.device import Store
+from hybridsim.reference.runs import Runs, covered, runs, split, touched
 
 SECTOR = 512
 NEVER = 2**62
@@ -26,32 +27,23 @@ class Link:
         self.bytes_per_s = bytes_per_s
         self.free = 0
         self.transfers: deque[tuple[int, Done]] = deque()  # (completion time, callback)
+        self.completing = Alarm(clock, self.complete)
 
     def send(self, size: int, done: Done) -> None:
         """Transfer bytes after all transfers requested before."""
         self.free = max(self.free, self.clock.now) + size * 10**9 // self.bytes_per_s
         self.transfers.append((self.free + self.latency_ns, done))
-        if len(self.transfers) == 1:
-            self.schedule()
-
-    def schedule(self) -> None:
-        """Schedule the completion of the first transfer."""
-        self.clock.at(self.transfers[0][0], self.complete)
+        self.completing.set(self.transfers[0][0])
 
     def complete(self) -> None:
         """Schedule the next transfer, then report the completion of this one."""
         _, done = self.transfers.popleft()
         if self.transfers:
-            self.schedule()
+            self.completing.set(self.transfers[0][0])
         done()
 
 
-class State(Enum):
-    """The state of a window."""
-
-    READING = "reading"
-    DOOMED = "doomed"  # being read; discarded on arrival
-    READY = "ready"
+State = Enum("State", "READING DOOMED READY")  # of a window; if doomed, discarded on arrival
 
 
 @dataclass
@@ -83,7 +75,6 @@ class Queued:
     """A request in the queue, with its remaining steps."""
 
     steps: deque[Callable[[Queued], bool]]  # each returns True when done
-    offset: int
     length: int
     parts: Parts
     turn: Done  # called when all steps are done
@@ -91,15 +82,12 @@ class Queued:
     flushing: bool = False
 
 
-class Controller:
-    """A RAID controller in front of the slow tier, with the tier's interface."""
+class Controller(Store):
+    """A RAID controller in front of the slow tier."""
 
-    def __init__(self, clock: Clock, parameters: ControllerParameters, array: Tier) -> None:
-        self.clock = clock
-        self.parameters = parameters
-        self.array = array
-        self.capacity_bytes = array.capacity_bytes
-        self.devices = array.devices
+    def __init__(self, clock: Clock, parameters: ControllerParameters, array: Store) -> None:
+        self.clock, self.parameters, self.array = clock, parameters, array
+        self.capacity_bytes, self.devices = array.capacity_bytes, array.devices
         self.link = Link(clock, parameters.latency_ns, parameters.rate)
         self.windows: dict[int, Window] = {}
         self.recent: OrderedDict[int, None] = OrderedDict()  # READY windows, most recent last
@@ -107,12 +95,11 @@ class Controller:
         self.lines: dict[int, Line] = {}
         self.waiting: list[int] = []  # lines that wait, longest first
         self.queue: deque[Queued] = deque()
-        self.outstanding = 0
         self.last = 0  # time of the last request
         self.row = 0  # row of the last destage
         self.destages = 0  # destages under way
         self.draining = False
-        self.timer = False
+        self.timer = Alarm(clock, self.go_on)
         self.counters: Counter[str] = Counter()
 
     @property
@@ -120,15 +107,8 @@ class Controller:
         """Whether every request is complete, including those to the array."""
         return self.outstanding == 0 and self.array.is_idle
 
-    def submit_background(
-        self, op: int, offset: int, length: int, done: Done, let_in: Done | None = None
-    ) -> bool:
-        """Take a write that nobody waits for; return whether it waits in front of the tier: no."""
-        self.submit(op, offset, length, done)
-        return False
-
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Take a request; `done` is called when it completes, never from within this call."""
+        """Answer from DRAM what is there, or may be; pass the rest on to the array."""
         self.last = self.clock.now
         self.outstanding += 1
 
@@ -146,24 +126,19 @@ class Controller:
         else:
             if kind == Op.DISCARD:
                 self.discard(offset, offset + length)
-            self.pass_on(op, offset, length, complete)
+
+            def passed() -> None:
+                self.invalidate(offset, offset + length)
+                complete()
+
+            self.array.submit(op, offset, length, passed)
             self.go_on()
-
-    def pass_on(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Pass a WRITE or DISCARD to the array, and invalidate its range on completion."""
-
-        def complete() -> None:
-            self.invalidate(offset, offset + length)
-            done()
-
-        self.array.submit(op, offset, length, complete)
 
     # Reads.
 
     def read(self, op: int, offset: int, length: int, done: Done) -> None:
         """Read sectors from DRAM, pending windows or the array; read ahead of sequential runs."""
-        size = self.parameters.window_bytes
-        sectors = range(offset // SECTOR, -(-(offset + length) // SECTOR))
+        sectors = touched(offset, offset + length, SECTOR)
         parts = Parts(done)
         in_dram = 0
         missing: list[int] = []
@@ -182,7 +157,7 @@ class Controller:
         for number, count in coming.items():
             self.windows[number].waiting.append((count, parts.another()))
         end = sectors.stop * SECTOR
-        for number in range(offset // size, (end - 1) // size + 1):
+        for number in touched(offset, end, self.parameters.window_bytes):
             if number in self.windows and self.windows[number].end <= end:
                 self.drop_window(number)
         if in_dram:
@@ -216,7 +191,7 @@ class Controller:
         stop = min(at + p.read_ahead_bytes, self.capacity_bytes)
         if at >= stop:
             return
-        for number in range(at // p.window_bytes, -(-stop // p.window_bytes)):
+        for number, start, _ in split(at, stop, p.window_bytes):
             if number in self.windows:
                 continue
             if len(self.windows) == p.windows:
@@ -224,7 +199,6 @@ class Controller:
                     return
                 victim, _ = self.recent.popitem(last=False)
                 del self.windows[victim]
-            start = max(at, number * p.window_bytes)
             end = min((number + 1) * p.window_bytes, self.capacity_bytes)
             window = self.windows[number] = Window(number, start, end)
             self.counters["ahead_bytes"] += end - start
@@ -284,10 +258,9 @@ class Controller:
         self, steps: list[Callable[[Queued], bool]], offset: int, length: int, done: Done
     ) -> None:
         """Append a request to the queue."""
-        sectors = range(offset // SECTOR, -(-(offset + length) // SECTOR))
+        sectors = deque(touched(offset, offset + length, SECTOR))
         parts = Parts(done)
-        turn = parts.another()
-        self.queue.append(Queued(deque(steps), offset, length, parts, turn, deque(sectors)))
+        self.queue.append(Queued(deque(steps), length, parts, parts.another(), sectors))
         self.go_on()
 
     def serve_queue(self) -> None:
@@ -325,11 +298,11 @@ class Controller:
         def flushed() -> None:
             request.flushing = False
             request.steps.popleft()
-            if request.steps:
-                self.go_on()
-            else:
+            is_over = not request.steps
+            if is_over:
                 self.queue.popleft()
-                self.go_on()  # before the callback
+            self.go_on()  # before the callback
+            if is_over:
                 request.turn()
 
         if not self.lines and not request.flushing:
@@ -339,11 +312,11 @@ class Controller:
 
     def discard(self, start: int, end: int) -> None:
         """Drop the dirty sectors that a range covers entirely."""
+        whole = covered(start, end, SECTOR)
         for number, line in list(self.lines.items()):
-            for sector in list(line.dirty):
-                if start <= sector * SECTOR and (sector + 1) * SECTOR <= end:
-                    line.dirty.remove(sector)
-                    self.counters["discarded_bytes"] += SECTOR
+            dropped = {sector for sector in line.dirty if sector in whole}
+            line.dirty -= dropped
+            self.counters["discarded_bytes"] += len(dropped) * SECTOR
             self.note_waiting(number)
 
     def note_waiting(self, number: int) -> None:
@@ -374,15 +347,9 @@ class Controller:
         if self.draining or idle or drains:
             for _ in range(2):
                 if self.destages < p.max_destages and self.waiting:
-                    self.destage(self.choose_row())
-
-        def wake() -> None:
-            self.timer = False
-            self.go_on()
-
-        if p.idle_ns < NEVER and not idle and not self.timer:
-            self.timer = True
-            self.clock.at(self.last + p.idle_ns, wake)
+                    in_turn(self.destaging(self.choose_row()))
+        if p.idle_ns < NEVER and not idle:
+            self.timer.set(self.last + p.idle_ns)
 
     def row_of(self, line: int) -> int:
         """Return the array row of a line."""
@@ -395,15 +362,13 @@ class Controller:
         rows = {self.row_of(line) for line in self.waiting}
         return min(rows, key=lambda row: (row < self.row, row))
 
-    def destage(self, row: int) -> None:
+    def destaging(self, row: int) -> Iterator[Step]:
         """Write the first run of dirty sectors of a row to the array."""
         p = self.parameters
         self.row = row
         sectors = {s for n in self.waiting if self.row_of(n) == row for s in self.lines[n].dirty}
-        start = end = min(sectors)
-        while end in sectors:
-            end += 1
-        numbers = sorted({sector * SECTOR // p.line_bytes for sector in range(start, end)})
+        start, end = next(runs(sectors))
+        numbers = touched(start * SECTOR, end * SECTOR, p.line_bytes)
         for number in numbers:
             line = self.lines[number]
             line.flying = line.dirty & set(range(start, end))
@@ -414,13 +379,10 @@ class Controller:
         self.counters["destages"] += 1
         self.counters["destaged_bytes"] += length
         self.counters["full_stripes"] += length == p.stripe_bytes
-
-        def landed() -> None:
-            self.destages -= 1
-            for number in numbers:
-                self.lines[number].flying = set()
-                self.note_waiting(number)
-            self.invalidate(start * SECTOR, end * SECTOR)
-            self.go_on()
-
-        self.array.submit(Op.WRITE, start * SECTOR, length, landed)
+        yield partial(self.array.submit, Op.WRITE, start * SECTOR, length)
+        self.destages -= 1
+        for number in numbers:
+            self.lines[number].flying = set()
+            self.note_waiting(number)
+        self.invalidate(start * SECTOR, end * SECTOR)
+        self.go_on()

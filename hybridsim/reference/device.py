@@ -1,7 +1,8 @@
-"""The interface of all devices."""
+"""The interfaces of what takes requests: devices, and what may be the slow tier."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Sequence
 
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.reference.clock import Clock, Done
@@ -30,3 +31,32 @@ class Device(ABC):
     @abstractmethod
     def accept(self, op: int, offset: int, length: int, done: Done) -> None:
         """Implement `submit` for one kind of device; `op` may carry FUA and PREFLUSH."""
+
+
+class Store(ABC):
+    """An array, or an array with what is in front of it."""
+
+    clock: Clock
+    capacity_bytes: int
+    devices: Sequence[Device]
+    counters: Counter[str]
+    outstanding = 0  # requests not complete
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every request is complete, including those that it made itself."""
+        return self.outstanding == 0
+
+    @abstractmethod
+    def submit(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Take a request (its op with flags); `done` is called later, when it completes."""
+
+    def submit_background(
+        self, op: int, offset: int, length: int, done: Done, let_in: Done | None = None
+    ) -> bool:
+        """Take a write that nobody waits for, or a FLUSH whose sender sleeps while it waits.
+
+        Return whether it waits, until `let_in` is called.
+        """
+        self.submit(op, offset, length, done)
+        return False

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from hybridsim.foundation.cache_parameters import DmCacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason, Restart
 from hybridsim.reference.cache import Verdict
-from hybridsim.reference.clock import Clock, Done, Parts, Step, in_turn
+from hybridsim.reference.clock import (
+    JIFFY,
+    Alarm,
+    Clock,
+    Done,
+    Parts,
+    Step,
+    each_of,
+    in_turn,
+    nothing,
+)
+from hybridsim.reference.device import Store
+from hybridsim.reference.runs import covered, split, touched
 from hybridsim.reference.smq import Kind, Lock, Slot, Smq, Work
-from hybridsim.reference.throttle import Slow
 from hybridsim.reference.tier import Tier
-from hybridsim.reference.timers import JIFFY
 
 
 @dataclass(eq=False)
@@ -24,13 +34,13 @@ class Bio:
     op: Op
     offset: int
     length: int
-    done: Done
-    verdict: Verdict
+    verdict: Verdict = field(default_factory=lambda: Verdict(Path.BYPASS, Reason.NONE, 0))
+    fua: bool = False
+    done: Done = nothing
     marked: bool = False
     accounted: bool = False
     holds: int = -1  # the block that the bio holds
     overwrites: Work | None = None
-    fua: bool = False
     send: Done | None = None  # called after the commit that the bio waits for
 
     @property
@@ -106,7 +116,7 @@ class Worker:
 class Copier:
     """Copies parts of blocks: one thread, which sleeps while the disk holds back its write."""
 
-    def __init__(self, slow: Slow, fast: Tier) -> None:
+    def __init__(self, slow: Store, fast: Tier) -> None:
         self.slow, self.fast = slow, fast
         self.to_begin: deque[Done] = deque()
         self.to_send: deque[Done] = deque()
@@ -114,34 +124,30 @@ class Copier:
         self.sent = 0
         self.sleeps = self.works = False
 
-    def copy(self, promotes: bool, at_slow: int, at_fast: int, length: int, done: Done) -> None:
-        """Queue a part to be read and written; `done` is called by the thread when it works."""
+    def copying(self, promotes: bool, at_slow: int, at_fast: int, length: int) -> Iterator[Step]:
+        """Read and write a part when the thread sends it; it goes on when the thread works."""
 
-        def completed() -> None:
+        def queue_write(then: Done) -> None:
             self.sent -= 1
-            self.written.append(done)
+            self.to_send.append(then)
             self.work()
 
-        def write() -> None:
-            if promotes:
-                self.fast.submit(Op.WRITE, at_fast, length, completed)
-            else:
-                self.sleeps = self.slow.submit_background(
-                    Op.WRITE, at_slow, length, completed, self.wake
-                )
+        def write_back(then: Done) -> None:
+            self.sleeps = self.slow.submit_background(Op.WRITE, at_slow, length, then, self.wake)
 
-        def was_read() -> None:
+        def report(then: Done) -> None:
             self.sent -= 1
-            self.to_send.append(write)
+            self.written.append(then)
             self.work()
 
-        def read() -> None:
-            if promotes:
-                self.slow.submit(Op.READ, at_slow, length, was_read)
-            else:
-                self.fast.submit(Op.READ, at_fast, length, was_read)
-
-        self.to_begin.append(read)
+        yield self.to_begin.append
+        if promotes:
+            yield partial(self.slow.submit, Op.READ, at_slow, length)
+        else:
+            yield partial(self.fast.submit, Op.READ, at_fast, length)
+        yield queue_write
+        yield partial(self.fast.submit, Op.WRITE, at_fast, length) if promotes else write_back
+        yield report
 
     def wake(self) -> None:
         """Continue after a write that was held back."""
@@ -189,11 +195,7 @@ class Commits:
         if not self.awake:
             self.awake = True
             if not self.under_way:
-                self.clock.at(self.clock.now + self.delay, self.begin)
-
-    def begin(self) -> None:
-        """Begin a commit for all that wait."""
-        in_turn(self.committing())
+                self.clock.at(self.clock.now + self.delay, lambda: in_turn(self.committing()))
 
     def committing(self) -> Iterator[Step]:
         """Commit what has changed; then unlock the metadata, and resume the waiters."""
@@ -203,10 +205,10 @@ class Commits:
         if self.changed:
             self.changed, self.under_way = False, True
             self.count += 1
-            yield self.sending(Op.WRITE, self.start, LOG_BYTES)
-            yield self.sending(Op.FLUSH, 0, 0)
-            yield self.sending(Op.WRITE, self.start + LOG_BYTES, SUPERBLOCK_BYTES)
-            yield self.sending(Op.FLUSH, 0, 0)
+            for at, length in ((0, LOG_BYTES), (LOG_BYTES, SUPERBLOCK_BYTES)):
+                for request in ((Op.WRITE, self.start + at, length), (Op.FLUSH, 0, 0)):
+                    yield partial(self.fast.submit, *request)
+                    yield partial(self.clock.at, self.clock.now + self.delay)
             self.under_way = False
             follows = self.awake
             locked, self.locked = self.locked, []
@@ -216,18 +218,7 @@ class Commits:
         for _, done in served:
             done()
         if follows:
-            self.begin()
-
-    def sending(self, op: Op, at: int, length: int) -> Step:
-        """Return a request to the fast tier, after which the worker takes its time, as a step."""
-
-        def send(then: Done) -> None:
-            def completed() -> None:
-                self.clock.at(self.clock.now + self.delay, then)
-
-            self.fast.submit(op, at, length, completed)
-
-        return send
+            in_turn(self.committing())
 
 
 WAKE_NS = 1_024_000_000  # 250 jiffies of 4 ms, as a kernel's timer rounds them up
@@ -236,10 +227,10 @@ WAKE_NS = 1_024_000_000  # 250 jiffies of 4 ms, as a kernel's timer rounds them 
 class DmCache:
     """Sits between the source and the tiers."""
 
-    def __init__(self, clock: Clock, parameters: DmCacheParameters, slow: Slow, fast: Tier) -> None:
-        self.clock = clock
-        self.parameters = parameters
-        self.slow, self.fast = slow, fast
+    def __init__(
+        self, clock: Clock, parameters: DmCacheParameters, slow: Store, fast: Tier
+    ) -> None:
+        self.clock, self.parameters, self.slow, self.fast = clock, parameters, slow, fast
         self.size = parameters.block_bytes
         self.whole = slow.capacity_bytes // self.size
         migrates = parameters.mode != DmMode.PASSTHROUGH
@@ -257,11 +248,10 @@ class DmCache:
         self.bios: set[Bio] = set()  # bios under way
         self.in_flight = 0  # accounted bytes under way
         self.idle_since = 0  # jiffies
-        self.marked = False  # whether a bio is marked
         self.running = 0
         self.since = 0  # when the cache was started
         self.wakes = 0  # number of the waker's next period
-        self.waker_runs = False
+        self.waker = Alarm(clock, self.woken)
         self.discard_bytes = self.size
         while slow.capacity_bytes // self.discard_bytes > 16_384:
             self.discard_bytes *= 2
@@ -271,10 +261,8 @@ class DmCache:
     @property
     def counters(self) -> dict[str, int]:
         """The counters of `dmsetup status`, and additional ones."""
-        names = "read_hits read_misses write_hits write_misses demotions promotions write_backs"
-        dirty = sum(slot.dirty for slot in self.smq.cached.values())
-        return {name: self.counts[name] for name in names.split()} | {
-            "dirty_blocks": dirty,
+        return self.counts | {
+            "dirty_blocks": self.dirty_bytes // self.size,
             "used_blocks": self.parameters.blocks - len(self.smq.free),
             "pages_present": len(self.smq.cached),
             "commits": self.commits.count,
@@ -285,56 +273,40 @@ class DmCache:
     def submit(self, op: Op, offset: int, length: int, done: Done, flags: int = 0) -> Verdict:
         """Submit a request; the verdict is final when the request completes."""
         self.start_waker()
-        parts = Parts(done)
-        if op == Op.DISCARD and length > 0:
-            self.defer(self.bio(Op.DISCARD, offset, length, parts.another()))
-            return Verdict(Path.BYPASS, Reason.DISCARD, 0)
-        if op in (Op.FLUSH, Op.DISCARD) or length == 0:
-            self.defer(self.bio(Op.FLUSH, 0, 0, parts.another()))
+        if op == Op.FLUSH or length == 0:
+            self.begin(Bio(Op.FLUSH, 0, 0), done)
             return Verdict(Path.BYPASS, Reason.FLUSH, 0)
+        if op == Op.DISCARD:
+            self.begin(Bio(Op.DISCARD, offset, length), done)
+            return Verdict(Path.BYPASS, Reason.DISCARD, 0)
         end = offset + length
-        blocks = (end - 1) // self.size - offset // self.size + 1
+        blocks = touched(offset, end, self.size)
+        verdict = Verdict(Path.HIT, Reason.NONE, len(blocks))
         if op == Op.WRITE:
-            verdict = Verdict(Path.BYPASS, Reason.WRITE, blocks)
-        elif end > self.whole * self.size:
-            verdict = Verdict(Path.BYPASS, Reason.NO_CACHE, blocks)
-        else:
-            verdict = Verdict(Path.HIT, Reason.NONE, blocks)
-        if flags & PREFLUSH:
-            flushed = parts.another()
+            verdict.path, verdict.reason = Path.BYPASS, Reason.WRITE
+        elif blocks.stop > self.whole:
+            verdict.path, verdict.reason = Path.BYPASS, Reason.NO_CACHE
 
-            def begin() -> None:
-                self.cut(op, offset, length, flags, parts, verdict)
-                flushed()
+        def bios() -> Iterator[Step]:
+            if flags & PREFLUSH:
+                yield partial(self.begin, Bio(Op.FLUSH, 0, 0))
+            parts = split(offset, end, self.size)
+            fua = bool(flags & FUA)
+            data = [Bio(op, first, last - first, verdict, fua) for _, first, last in parts]
+            yield partial(each_of, [partial(self.begin, bio) for bio in data])
 
-            self.defer(self.bio(Op.FLUSH, 0, 0, begin))
-        else:
-            self.cut(op, offset, length, flags, parts, verdict)
+        in_turn(bios(), done)
         return verdict
 
-    def cut(
-        self, op: Op, offset: int, length: int, flags: int, parts: Parts, verdict: Verdict
-    ) -> None:
-        """Split a request at block borders, and map or defer each bio."""
-        start, end = offset, offset + length
-        while start < end:
-            block = start // self.size
-            stop = min(end, (block + 1) * self.size)
-            bio = self.bio(op, start, stop - start, parts.another(), verdict)
-            bio.fua = bool(flags & FUA)
-            if bio.fua and block < self.whole:
-                self.defer(bio)
-            else:
-                self.map(bio)
-            start = stop
-
-    def bio(
-        self, op: Op, offset: int, length: int, done: Done, verdict: Verdict | None = None
-    ) -> Bio:
-        """Return a new bio, which calls `done` when it ends."""
-        bio = Bio(op, offset, length, done, verdict or Verdict(Path.BYPASS, Reason.NONE, 0))
+    def begin(self, bio: Bio, done: Done) -> None:
+        """Map or defer a bio, which calls `done` when it ends."""
+        bio.done = done
         self.bios.add(bio)
-        return bio
+        is_data = bio.op in (Op.READ, Op.WRITE)
+        if is_data and not (bio.fua and bio.offset // self.size < self.whole):
+            self.map(bio)
+        else:
+            self.defer(bio)
 
     def map(self, bio: Bio) -> None:
         """Look up a bio's block and route the bio."""
@@ -394,7 +366,7 @@ class DmCache:
         if fast and answer.promotion:
             if not is_write:
                 bio.verdict.pages_hit += 1
-            self.overwrite(bio, answer.promotion)
+            in_turn(self.overwriting(bio, answer.promotion))
             return
         if answer.wanted and not fast:
             self.migrator.wake()
@@ -437,8 +409,7 @@ class DmCache:
 
     def mark(self, bio: Bio) -> None:
         """Mark a bio whose end is a tick, unless one is marked."""
-        if not self.marked:
-            self.marked = bio.marked = True
+        bio.marked = not any(other.marked for other in self.bios)
 
     def account(self, bio: Bio) -> None:
         """Add a bio's bytes to those in flight until it ends."""
@@ -450,9 +421,8 @@ class DmCache:
         self.bios.remove(bio)
         if bio.marked:
             self.smq.tick(self.clock.now)
-            self.marked = False
         if bio.overwrites:
-            self.update(bio.overwrites, bio)
+            in_turn(self.updating(bio.overwrites, is_overwritten=True))
         self.locks.release(bio)
         if bio.accounted:
             self.in_flight -= bio.length
@@ -472,71 +442,59 @@ class DmCache:
         if work is None:
             return False
         self.running += 1
-        work.lock = Lock.WRITES
-        self.locks.when_free(work.block, lambda: self.copy(work))
+        in_turn(self.migrating(work))
         self.migrator.is_held = work.is_locked_out
         return True
 
-    def overwrite(self, bio: Bio, work: Work) -> None:
+    def overwriting(self, bio: Bio, work: Work) -> Iterator[Step]:
         """Promote a block by a bio that overwrites it."""
         work.lock = Lock.ALL
         bio.overwrites = work
+        yield partial(self.locks.when_free, work.block)
+        self.account(bio)
+        yield partial(self.to_fast, bio, work.slot)
+        self.end(bio)
 
-        def begin() -> None:
-            self.account(bio)
-            self.to_fast(bio, work.slot, partial(self.end, bio))
-
-        self.locks.when_free(work.block, begin)
-
-    def copy(self, work: Work) -> None:
-        """Copy a block, with up to eight parts under way."""
+    def migrating(self, work: Work) -> Iterator[Step]:
+        """Copy a block if it must be, then lock out all bios, and update the mapping."""
+        work.lock = Lock.WRITES
+        yield partial(self.locks.when_free, work.block)
         discarded = work.block * self.size // self.discard_bytes in self.discarded
-        if discarded or (work.kind != Kind.PROMOTION and not work.slot.dirty):
-            self.copied(work)
-            return
-        offsets = range(0, self.size, self.parameters.part_bytes)
-        starts = iter(offsets)
-        parts = Parts(lambda: self.copied(work))
+        if not discarded and (work.kind == Kind.PROMOTION or work.slot.dirty):
+            yield partial(self.copy, work)
+        work.lock = Lock.ALL
+        yield partial(self.locks.when_free, work.block)
+        yield from self.updating(work)
 
-        def next_part(done: Done) -> None:
-            start = next(starts, None)
-            if start is None:
-                done()
-                return
-            length = min(self.parameters.part_bytes, self.size - start)
-            at_slow, at_fast = work.block * self.size + start, work.slot.number * self.size + start
-            promotes = work.kind == Kind.PROMOTION
-            self.copier.copy(promotes, at_slow, at_fast, length, partial(next_part, done))
+    def copy(self, work: Work, done: Done) -> None:
+        """Copy a block, with up to eight parts under way."""
+        parts = split(0, self.size, self.parameters.part_bytes)
+        at_slow, at_fast = work.block * self.size, work.slot.number * self.size
 
-        for _ in range(min(8, len(offsets))):
-            next_part(parts.another())
+        def lane() -> Iterator[Step]:
+            for _, first, last in parts:
+                place = at_slow + first, at_fast + first, last - first
+                yield from self.copier.copying(work.kind == Kind.PROMOTION, *place)
+
+        lanes = min(8, len(touched(0, self.size, self.parameters.part_bytes)))
+        each_of([partial(in_turn, lane()) for _ in range(lanes)], done)
         self.copier.work()
 
-    def copied(self, work: Work) -> None:
-        """Lock out all bios, and update the mapping when none holds the block."""
-        work.lock = Lock.ALL
-        self.locks.when_free(work.block, lambda: self.update(work))
-
-    def update(self, work: Work, overwriting: Bio | None = None) -> None:
-        """Update the mapping, after a commit if the work is a demotion."""
+    def updating(self, work: Work, is_overwritten: bool = False) -> Iterator[Step]:
+        """Update the mapping, after a commit if it demotes; release the bios that waited."""
         work.is_locked_out = work.kind != Kind.WRITE_BACK and self.commits.under_way
         if work.is_locked_out:
-            self.commits.locked.append(lambda: self.update(work, overwriting))
-            return
+            yield self.commits.locked.append
+            work.is_locked_out = False
         if work.kind != Kind.WRITE_BACK:
             self.commits.changed = True
         if work.kind == Kind.DEMOTION:
-            self.commits.wait(DEMOTIONS, lambda: self.ended(work))
-        else:
-            self.ended(work, overwriting)
-
-    def ended(self, work: Work, overwriting: Bio | None = None) -> None:
-        """End work: release the bios that waited for it."""
+            yield partial(self.commits.wait, DEMOTIONS)
         if work.kind == Kind.PROMOTION:
             self.discarded.discard(work.block * self.size // self.discard_bytes)
         self.smq.ended(work)
-        self.counts[f"{work.kind.value.replace('-', '_')}s"] += 1
-        if overwriting:
+        self.counts[f"{work.kind.name.lower()}s"] += 1
+        if is_overwritten:
             self.smq.dirtied(work.slot)
         else:
             self.running -= 1
@@ -556,8 +514,7 @@ class DmCache:
         self.counts = old.counts
         self.commits.count = old.commits.count
         self.since = self.clock.now
-        self.waker_runs = True
-        self.clock.at(self.since, self.woken)
+        self.waker.set()
 
     @property
     def dirty_bytes(self) -> int:
@@ -577,34 +534,27 @@ class DmCache:
             return False
         bio = self.deferred.popleft()
         if bio.op == Op.DISCARD:
-            first = -(-bio.offset // self.discard_bytes)
-            self.discarded |= set(range(first, (bio.offset + bio.length) // self.discard_bytes))
+            self.discarded |= {*covered(bio.offset, bio.offset + bio.length, self.discard_bytes)}
             self.to_slow(bio, partial(self.end, bio))
         elif bio.send:
             self.account(bio)
             bio.send()
         elif bio.op == Op.FLUSH:
-            bio.send = lambda: self.flush(bio)
+            flushes = [partial(tier.submit, Op.FLUSH, 0, 0) for tier in (self.slow, self.fast)]
+            bio.send = partial(each_of, flushes, partial(self.end, bio))
             self.commits.wait(BIOS, lambda: self.defer(bio))
         else:
             self.map(bio)
         return True
 
-    def flush(self, bio: Bio) -> None:
-        """Flush both tiers."""
-        both = Parts(partial(self.end, bio))
-        self.slow.submit(Op.FLUSH, 0, 0, both.another())
-        self.fast.submit(Op.FLUSH, 0, 0, both.another())
-
     def start_waker(self) -> None:
         """Start the waker: run the ticks of the periods missed, and set the timer."""
-        if self.waker_runs:
+        if self.waker.is_set:
             return
         while self.since + self.wakes * WAKE_NS <= self.clock.now:
             self.smq.tick(self.since + self.wakes * WAKE_NS)
             self.wakes += 1
-        self.waker_runs = True
-        self.clock.at(self.since + self.wakes * WAKE_NS, self.woken)
+        self.waker.set(self.since + self.wakes * WAKE_NS)
 
     def woken(self) -> None:
         """Tick once a period; stop when there is no work."""
@@ -617,6 +567,4 @@ class DmCache:
         )
         if self.bios or self.smq.pending.all or writes_back:
             self.migrator.wake()
-            self.clock.at(self.clock.now + WAKE_NS, self.woken)
-        else:
-            self.waker_runs = False
+            self.waker.set(self.clock.now + WAKE_NS)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import FlashParameters
-from hybridsim.reference.clock import Clock, Done, Parts
+from hybridsim.reference.clock import Clock, Done, Step, each_of, in_turn, nothing
 from hybridsim.reference.device import Device
+from hybridsim.reference.runs import covered, split, touched
 from hybridsim.reference.ssd import level
 
 
@@ -19,7 +21,7 @@ class Sense:
 
     length: int = 0
     duration: int = 0
-    arrived: Done = lambda: None
+    arrived: Done = nothing
 
 
 @dataclass
@@ -34,11 +36,11 @@ class Program:
 
 @dataclass(eq=False)
 class Channel:
-    """A channel: dies with data to send, and dies that wait for a command."""
+    """A channel: what waits to send data on it, and what waits to send a command."""
 
     busy: bool = False
-    out: deque[Die] = field(default_factory=deque)
-    commands: deque[Die] = field(default_factory=deque)
+    out: deque[Done] = field(default_factory=deque)
+    commands: deque[Done] = field(default_factory=deque)
 
 
 @dataclass(eq=False)
@@ -49,7 +51,7 @@ class Die:
     senses: deque[Sense] = field(default_factory=deque)
     programs: deque[Program] = field(default_factory=deque)
     work: int = 0  # ns of work before the next program
-    at: Sense | Program | None = None
+    busy: bool = False
     suspended: Program | None = None
     running: Program | None = None
     runs: int = 0  # number of times a program was begun or resumed
@@ -65,11 +67,12 @@ class Nand:
         channels = [Channel() for _ in range(p.channels)]
         self.dies = [Die(channels[number % p.channels]) for number in range(p.dies)]
 
-    def sense(self, number: int, sense: Sense) -> None:
+    def sense(self, number: int, sense: Sense, arrived: Done) -> None:
         """Queue a read for a die; suspend its program if that is worthwhile."""
         die, suspended = self.dies[number], self.clock.now + self.parameters.suspend_ns
+        sense.arrived = arrived
         die.senses.append(sense)
-        if die.at is None:
+        if not die.busy:
             self.go_on(die)
         elif die.running is not None and die.end > suspended:
             die.running.left = die.end - suspended
@@ -81,7 +84,7 @@ class Nand:
         die = self.dies[number]
         die.programs.append(program)
         die.work += program.work
-        if die.at is None:
+        if not die.busy:
             self.go_on(die)
 
     def next(self, die: Die) -> None:
@@ -91,62 +94,55 @@ class Nand:
 
     def go_on(self, die: Die) -> None:
         """Start the next operation of a die."""
+        die.busy = True
         if die.senses:
-            die.at = die.senses.popleft()
+            sense = die.senses.popleft()
+            in_turn(self.sensing(die, sense), sense.arrived)
         elif die.suspended is not None:
-            die.at = program = die.suspended
-            die.suspended = None
+            program, die.suspended = die.suspended, None
             self.run(die, program, program.left)
-            return
         elif die.programs:
-            die.at = die.programs.popleft()
+            in_turn(self.programming(die, die.programs.popleft()))
         else:
-            die.at = None
-            return
-        die.channel.commands.append(die)
+            die.busy = False
+
+    def sensing(self, die: Die, sense: Sense) -> Iterator[Step]:
+        """Read: a command over the channel, time of the die, data over the channel."""
+        yield partial(self.queue, die.channel, die.channel.commands)
+        yield partial(self.clock.at, self.clock.now + sense.duration)
+        yield partial(self.queue, die.channel, die.channel.out)
+        yield partial(self.occupy, die.channel, sense.length)
+        self.next(die)
+
+    def programming(self, die: Die, program: Program) -> Iterator[Step]:
+        """Send data over the channel, and begin to program them."""
+        yield partial(self.queue, die.channel, die.channel.commands)
+        size = self.parameters.program_units * self.parameters.unit_bytes
+        yield partial(self.occupy, die.channel, size)
+        self.run(die, program, die.work + self.parameters.program_ns)
+        die.work = 0
         self.look(die.channel)
 
+    def queue(self, channel: Channel, waiting: deque[Done], turn: Done) -> None:
+        """Wait for a channel."""
+        waiting.append(turn)
+        self.look(channel)
+
     def look(self, channel: Channel) -> None:
-        """Serve the dies that wait for a channel, while it is free."""
-        while not channel.busy:
-            if channel.out:
-                die = channel.out.popleft()
-                assert isinstance(die.at, Sense)
-                self.occupy(channel, die.at.length, partial(self.sent, die, die.at))
-            elif channel.commands:
-                die = channel.commands.popleft()
-                if isinstance(die.at, Sense):
-                    self.clock.at(self.clock.now + die.at.duration, partial(self.sensed, die))
-                else:
-                    assert die.at is not None
-                    size = self.parameters.program_units * self.parameters.unit_bytes
-                    self.occupy(channel, size, partial(self.received, die, die.at))
-            else:
-                return
+        """Serve what waits for a channel, while it is free."""
+        while not channel.busy and (waiting := channel.out or channel.commands):
+            waiting.popleft()()
 
     def occupy(self, channel: Channel, size: int, done: Done) -> None:
         """Occupy a channel for a transfer of `size` bytes."""
         channel.busy = True
+
+        def end() -> None:
+            channel.busy = False
+            done()
+
         wire = size * 10**9 // self.parameters.channel_bytes_per_s
-        self.clock.at(self.clock.now + self.parameters.bus_ns + wire, done)
-
-    def sensed(self, die: Die) -> None:
-        """Queue the data in a die's register for the channel."""
-        die.channel.out.append(die)
-        self.look(die.channel)
-
-    def sent(self, die: Die, sense: Sense) -> None:
-        """Handle the arrival of a die's data at the controller."""
-        die.channel.busy = False
-        self.next(die)
-        sense.arrived()
-
-    def received(self, die: Die, program: Program) -> None:
-        """Begin a program whose data have arrived in the die."""
-        die.channel.busy = False
-        self.run(die, program, die.work + self.parameters.program_ns)
-        die.work = 0
-        self.look(die.channel)
+        self.clock.at(self.clock.now + self.parameters.bus_ns + wire, end)
 
     def run(self, die: Die, program: Program, duration: int) -> None:
         """Run a program for `duration` ns, unless it is suspended."""
@@ -254,35 +250,29 @@ class Flash(Device):
         self.mapping = Mapping(parameters) if parameters.mapped_units else None
         self.queue: deque[Waiting] = deque()
         self.link_free = self.used = self.open = self.open_die = self.issued = 0
-        self.programming = self.reading = self.barriers = 0
+        self.programming = self.reads = self.barriers = 0
         self.dirty = self.flushing = False
 
     def accept(self, op: int, offset: int, length: int, done: Done) -> None:
         """Take a request."""
         p = self.parameters
         what = op & OP_MASK
-        if what == Op.FLUSH:
-            self.accept_flush(done)
+        if what == Op.FLUSH and p.is_protected:
+            self.flush(done)
+        elif what == Op.FLUSH:
+            self.wait(Waiting(Op.FLUSH, 0, 0, done))
         elif length == 0 or what == Op.DISCARD:
             if what == Op.DISCARD and self.mapping is not None:
-                first = -(-offset // p.unit_bytes)
-                for unit in range(first, (offset + length) // p.unit_bytes):
+                for unit in covered(offset, offset + length, p.unit_bytes):
                     self.mapping.forget(unit)
             self.clock.at(self.clock.now + p.command_ns, done)
         elif what == Op.READ:
             if p.is_blocking and self.barriers > 0:
                 self.queue.append(Waiting(Op.READ, offset, length, done))
             else:
-                self.read(offset, length, done)
+                in_turn(self.reading(offset, length), done)
         else:
             self.accept_write(op, offset, length, done)
-
-    def accept_flush(self, done: Done) -> None:
-        """Flush at once on a drive with power-loss protection, otherwise through the queue."""
-        if self.parameters.is_protected:
-            self.flush(done)
-        else:
-            self.wait(Waiting(Op.FLUSH, 0, 0, done))
 
     def accept_write(self, op: int, offset: int, length: int, done: Done) -> None:
         """Transfer a write over the link; store it if there is room, otherwise queue it."""
@@ -327,7 +317,7 @@ class Flash(Device):
                 self.flush(self.end_flush)
             elif request.op == Op.READ:
                 self.queue.popleft()
-                self.read(request.offset, request.length, request.done)
+                in_turn(self.reading(request.offset, request.length), request.done)
             elif self.used < self.parameters.buffer_units:
                 self.queue.popleft()
                 self.store(request)
@@ -340,7 +330,7 @@ class Flash(Device):
             self.close()
         if self.programming > 0:
             return False
-        return self.reading == 0 or not self.parameters.is_blocking
+        return self.reads == 0 or not self.parameters.is_blocking
 
     def flush(self, done: Done) -> None:
         """Begin the last part of a flush."""
@@ -363,45 +353,30 @@ class Flash(Device):
 
     # Data.
 
-    def units(self, offset: int, length: int) -> range:
-        """Return the units that a request touches."""
-        size = self.parameters.unit_bytes
-        return range(offset // size, (offset + length - 1) // size + 1)
-
-    def read(self, offset: int, length: int, done: Done) -> None:
-        """Sense on all dies that hold a part of the range."""
+    def reading(self, offset: int, length: int) -> Iterator[Step]:
+        """Sense on all dies that hold a part of the range; then send all data over the link."""
         p = self.parameters
         senses: dict[int, Sense] = {}
-        for unit in self.units(offset, length):
+        for unit, first, last in split(offset, offset + length, p.unit_bytes):
             at = self.mapping.where.get(unit) if self.mapping else None
             die = unit % p.dies if at is None else at // p.program_units % p.dies
             sense = senses.setdefault(die, Sense())
-            start, end = unit * p.unit_bytes, (unit + 1) * p.unit_bytes
-            sense.length += min(end, offset + length) - max(start, offset)
+            sense.length += last - first
             sense.duration += p.read_ns + p.step_ns * level(unit if at is None else at)
-        self.reading += 1
-        parts = Parts(lambda: self.arrived(length, done))
-        for sense in senses.values():
-            sense.arrived = parts.another()
-        for die, sense in senses.items():
-            self.nand.sense(die, sense)
-
-    def arrived(self, length: int, done: Done) -> None:
-        """Send a read's data over the link when all of them are at the controller."""
-        completion = self.cross(length) + self.parameters.command_ns
-        self.reading -= 1
-        if self.parameters.is_blocking:
+        self.reads += 1
+        yield partial(each_of, [partial(self.nand.sense, *each) for each in senses.items()])
+        completion = self.cross(length) + p.command_ns
+        self.reads -= 1
+        if p.is_blocking:
             self.look()
-        if completion == self.clock.now:
-            done()
-        else:
-            self.clock.at(completion, done)
+        if completion > self.clock.now:
+            yield partial(self.clock.at, completion)
 
     def store(self, request: Waiting) -> None:
         """Store a write in the buffer; FUA closes the last program and waits for all of them."""
         p = self.parameters
         self.dirty = True
-        units = self.units(request.offset, request.length)
+        units = touched(request.offset, request.offset + request.length, p.unit_bytes)
         self.used += len(units)
         programs: list[Program] = []
         for unit in units:
@@ -415,16 +390,13 @@ class Flash(Device):
         if request.op & FUA:
             if self.open > 0:
                 programs.append(self.close())
-            parts = Parts(lambda: self.forced(request))
-            for program in programs:
-                program.forced.append(parts.another())
+
+            def forced() -> None:
+                self.clock.at(max(self.clock.now, request.ready) + p.flush_ns, request.done)
+
+            each_of([program.forced.append for program in programs], forced)
         else:
             self.clock.at(max(self.clock.now, request.ready), request.done)
-
-    def forced(self, request: Waiting) -> None:
-        """Complete a write with FUA after its programs."""
-        done = max(self.clock.now, request.ready) + self.parameters.flush_ns
-        self.clock.at(done, request.done)
 
     def close(self) -> Program:
         """Close the open program and send it to its die."""

@@ -1,14 +1,235 @@
-"""The hard disk (2.6): arm and platters, read-ahead, write cache."""
+"""The hard disk (2.6): platters, arm, read-ahead, write cache, media cache."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import deque
 from dataclasses import dataclass
 
 from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
 from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
-from hybridsim.reference.platters import MediaCache, Platters
+from hybridsim.reference.runs import split, touched
+
+
+class Platters:
+    """The geometry of one disk."""
+
+    def __init__(self, parameters: HddParameters) -> None:
+        self.parameters = parameters
+
+    def place(self, byte: int) -> tuple[int, int, int]:
+        """Return zone and track of a byte, and its offset in the track; the end is in the last."""
+        p = self.parameters
+        z = min(bisect_right(p.zone_byte, byte), len(p.zone_track_bytes)) - 1
+        track, within = divmod(byte - p.zone_byte[z], p.zone_track_bytes[z])
+        return z, p.zone_track[z] + track, within
+
+    def track(self, byte: int) -> int:
+        """Return the track of a byte."""
+        return self.place(byte)[1]
+
+    def angle(self, byte: int) -> int:
+        """Return the time within a revolution at which a byte passes under the head."""
+        p = self.parameters
+        z, track, within = self.place(byte)
+        skews = track * p.zone_skew_ns[z]
+        skews += track // p.surfaces * p.zone_cylinder_skew_ns[z]
+        turn = within * p.rev_ns // p.zone_track_bytes[z]
+        return (turn + p.zone_angle_ns[z] + skews) % p.rev_ns
+
+    def move(self, here: int, there: int, write: bool) -> int:
+        """Return the time of the arm from track to track."""
+        p = self.parameters
+        if here == there:
+            return p.reacquire_ns
+        distance = abs(here // p.surfaces - there // p.surfaces)
+        table = p.write_move_ns if write else p.move_ns
+        return table[(distance + (1 << p.seek_shift) - 1) >> p.seek_shift]
+
+    def transfer(self, byte: int, length: int) -> int:
+        """Return the time of bytes under the head, with the skew of each track border."""
+        p = self.parameters
+        if length == 0:
+            return 0
+        z, first, within = self.place(byte)
+        borders = (within + length - 1) // p.zone_track_bytes[z]
+        time = length * p.rev_ns // p.zone_track_bytes[z]
+        return time + sum(self.border(z, first + i) for i in range(1, borders + 1))
+
+    def border(self, zone: int, track: int) -> int:
+        """Return the skew between the end of the track before and the start of this one."""
+        p = self.parameters
+        new_cylinder = track % p.surfaces == 0
+        return p.zone_skew_ns[zone] + (p.zone_cylinder_skew_ns[zone] if new_cylinder else 0)
+
+    def stream(self, byte: int, length: int) -> int:
+        """Return the time of bytes that follow the bytes just read."""
+        zone, track, within = self.place(byte)
+        begins_track = length > 0 and within == 0
+        return self.transfer(byte, length) + (self.border(zone, track) if begins_track else 0)
+
+    def passed(self, byte: int, time: int) -> int:
+        """Return approximately how many bytes pass in a time, from `byte` on."""
+        p = self.parameters
+        z, _, within = self.place(byte)
+        track_bytes = p.zone_track_bytes[z]
+        left = track_bytes - within
+        until_border = left * p.rev_ns // track_bytes
+        if time <= until_border:
+            return time * track_bytes // p.rev_ns
+        beyond = (time - until_border) * track_bytes // (p.rev_ns + p.zone_skew_ns[z])
+        return left + beyond
+
+    def track_start(self, byte: int) -> int:
+        """Return the first byte of a byte's track."""
+        return byte - self.place(byte)[2]
+
+    def track_end(self, byte: int) -> int:
+        """Return the byte after the end of a byte's track."""
+        return self.track_start(byte) + self.parameters.zone_track_bytes[self.place(byte)[0]]
+
+
+CLASSES = 17  # of entries, by sixteenths of a band
+
+
+@dataclass(eq=False)
+class Logged:
+    """Bytes [start, end) of one band, in the log from position `place` on."""
+
+    start: int
+    end: int
+    place: int
+    size: int  # bytes that it takes
+    is_live: bool = True
+
+
+class MediaCache:
+    """A log on the platters (2.6.2): which bytes are in it, and where."""
+
+    def __init__(self, parameters: HddParameters) -> None:
+        self.parameters = parameters
+        # by class, oldest first; entries that died wait for older ones
+        self.queues: list[deque[Logged]] = [deque() for _ in range(CLASSES)]
+        self.bands: dict[int, list[Logged]] = {}  # live entries, oldest first
+        self.entries = 0  # live ones
+        self.used = 0  # bytes that all take
+        self.head = 0  # position after the last write
+
+    def band(self, byte: int) -> int:
+        """Return the band of a byte."""
+        return byte // self.parameters.band_bytes
+
+    def extent(self, band: int) -> tuple[int, int]:
+        """Return the first byte of a band, and the one after its last."""
+        p = self.parameters
+        return band * p.band_bytes, min((band + 1) * p.band_bytes, p.capacity_bytes)
+
+    def byte(self, position: int) -> int:
+        """Return the byte whose place on the platters a position of the log has."""
+        p = self.parameters
+        return p.media_cache_first_byte + position % p.media_cache_span_bytes
+
+    def pieces(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Divide bytes by band."""
+        return [(first, last) for _, first, last in split(start, end, self.parameters.band_bytes)]
+
+    def size(self, pieces: list[tuple[int, int]]) -> int:
+        """Return the bytes that pieces take in the log."""
+        padding = self.parameters.media_cache_padding_bytes
+        return sum(end - start + padding for start, end in pieces)
+
+    def fits(self, start: int, end: int, entries: int = 0, used: int = 0) -> bool:
+        """Whether a log with these entries and bytes could take a write."""
+        p, pieces = self.parameters, self.pieces(start, end)
+        has_entries = entries + len(pieces) <= p.media_cache_entries
+        return has_entries and used + self.size(pieces) <= p.media_cache_span_bytes
+
+    def has_room(self, start: int, end: int) -> bool:
+        """Whether the log can take a write now."""
+        return self.fits(start, end, self.entries, self.used)
+
+    def add(self, start: int, end: int) -> tuple[int, int]:
+        """Log a write; return its position and the bytes that it takes."""
+        pieces = self.pieces(start, end)
+        length, span = self.size(pieces), self.parameters.media_cache_span_bytes
+        if self.head % span + length > span:
+            self.head += span - self.head % span
+        place = self.head
+        self.drop(start, end)
+        for first, last in pieces:
+            self.append(first, last, self.size([(first, last)]))
+        return place, length
+
+    def add_along(self, start: int, end: int) -> bool:
+        """Log bytes behind those just logged, without padding; return whether that is possible."""
+        size, span = end - start, self.parameters.media_cache_span_bytes
+        inside = self.head % span
+        if len(self.pieces(start, end)) > 1 or inside == 0 or inside + size > span:
+            return False
+        if self.entries == self.parameters.media_cache_entries or self.used + size > span:
+            return False
+        self.drop(start, end)
+        self.append(start, end, size)
+        return True
+
+    def append(self, start: int, end: int, size: int) -> None:
+        """Log bytes of one band at the head, which take `size` bytes."""
+        entry = Logged(start, end, self.head, size)
+        self.queues[16 * (end - start) // self.parameters.band_bytes].append(entry)
+        self.bands.setdefault(self.band(start), []).append(entry)
+        self.head += size
+        self.entries += 1
+        self.used += size
+
+    def drop(self, start: int, end: int) -> None:
+        """Let entries die that lie within bytes that are written anew."""
+        for band in touched(start, end, self.parameters.band_bytes):
+            entries = self.bands.get(band, [])
+            for entry in entries:
+                entry.is_live = not (start <= entry.start and entry.end <= end)
+                self.entries -= not entry.is_live
+            self.bands[band] = [entry for entry in entries if entry.is_live]
+        # What dead entries take is free when they are the oldest of their class.
+        for queue in self.queues:
+            while queue and not queue[0].is_live:
+                self.used -= queue.popleft().size
+
+    def next_to_clean(self) -> int:
+        """Return the band of the oldest entry of the longest class."""
+        longest = [queue for queue in self.queues if queue][-1]
+        return self.band(longest[0].start)
+
+    def overlaps(self, start: int, end: int) -> bool:
+        """Whether one of these bytes is in the log."""
+        return any(
+            entry.start < end and start < entry.end
+            for band in touched(start, end, self.parameters.band_bytes)
+            for entry in self.bands.get(band, [])
+        )
+
+    def locate(self, start: int, end: int) -> tuple[int, int]:
+        """Return where byte `start` is, and up to which byte what follows it is there as well."""
+        entry, stop = self.newest_at(start, end)
+        if entry is not None:
+            return self.byte(entry.place) + start - entry.start, stop
+        while stop < end and stop == self.extent(self.band(stop - 1))[1]:
+            entry, beyond = self.newest_at(stop, end)
+            if entry is not None:
+                break
+            stop = beyond
+        return start, stop
+
+    def newest_at(self, start: int, end: int) -> tuple[Logged | None, int]:
+        """Return the entry that has a byte, if one has, and up to where that is so in the band."""
+        stop = min(end, self.extent(self.band(start))[1])
+        for entry in reversed(self.bands.get(self.band(start), [])):
+            if entry.start <= start < entry.end:
+                return entry, min(stop, entry.end)
+            if entry.start > start:
+                stop = min(stop, entry.start)
+        return None, stop
 
 
 @dataclass
@@ -245,9 +466,7 @@ class Hdd(Device):
         track = self.platters.track(place)
         if p.order == Order.POSITION:
             ready = self.ready(command)
-            move = self.platters.move(self.track, track, write)
-            there = max(ready + move, command.arrived)
-            reach = there - ready + (self.platters.angle(place) - there) % p.rev_ns
+            reach = sum(self.positioning(ready, place, write, command.arrived))
             waited = self.clock.now - command.entered
             return max(0, reach - waited * p.aging_ppm // 1_000_000)
         if p.order == Order.DISTANCE:
@@ -289,13 +508,17 @@ class Hdd(Device):
 
     def reach(self, ready: int, place: int, write: bool, arrived: int = 0) -> int:
         """Move the arm to a byte; return when the byte is under the head, `arrived` or later."""
-        move = self.platters.move(self.track, self.platters.track(place), write)
-        there = max(ready + move, arrived)
-        rotation = there - (ready + move)
-        rotation += (self.platters.angle(place) - there) % self.parameters.rev_ns
+        move, rotation = self.positioning(ready, place, write, arrived)
         self.counters["move_ns"] += move
         self.counters["rotation_ns"] += rotation
         return ready + move + rotation
+
+    def positioning(self, ready: int, place: int, write: bool, arrived: int = 0) -> tuple[int, int]:
+        """Return how long the arm moves to a byte, and how long it then waits for the byte."""
+        move = self.platters.move(self.track, self.platters.track(place), write)
+        there = max(ready + move, arrived)
+        turn = (self.platters.angle(place) - there) % self.parameters.rev_ns
+        return move, there - (ready + move) + turn
 
     def pass_over(self, offset: int, length: int) -> int:
         """Read or write from the head's position; return the duration."""
@@ -308,16 +531,14 @@ class Hdd(Device):
 
     def is_at_hand(self, command: Command) -> bool:
         """Whether the data of a READ are in the write cache or a read segment."""
-        cached = [*self.ranges, *self.writing]
-        if any(each.has(command.offset, command.end) for each in cached):
+        if any(each.has(command.offset, command.end) for each in self.cached()):
             self.counters["write_cache_hits"] += 1
             return True
         if self.is_in_media_cache(command):
             return False
         for segment in reversed(self.segments):
-            passed = segment.time <= self.clock.now
             begins = self.first_byte(segment) <= command.offset
-            if begins and command.end <= segment.end and passed:
+            if begins and command.end <= segment.end and segment.time <= self.clock.now:
                 self.use(segment)
                 self.counters["read_ahead_hits"] += 1
                 return True
@@ -401,11 +622,12 @@ class Hdd(Device):
         length = command.end - reading.stop
         passed = begin + self.pass_over(reading.stop, length)
         self.read_on(reading.segment, reading.stop, command.end, passed)
-        return max(passed, self.buffered(begin, passed) + self.wire(length))
+        return self.sent(begin, passed, length)
 
-    def buffered(self, begin: int, passed: int) -> int:
-        """Return when enough of a read is in the buffer for its transfer to begin."""
-        return begin + (passed - begin) * self.parameters.read_watermark // 100
+    def sent(self, begin: int, passed: int, length: int) -> int:
+        """Return when a read is at the host, whose transfer begins when enough is buffered."""
+        buffered = begin + (passed - begin) * self.parameters.read_watermark // 100
+        return max(passed, buffered + self.wire(length))
 
     def read(self, command: Command) -> int:
         """Read a command from the platters; return its completion time."""
@@ -413,7 +635,7 @@ class Hdd(Device):
         self.pause()
         begin = self.reach(self.ready(command), command.offset, write=False)
         passed = begin + self.pass_over(command.offset, command.length)
-        done = max(passed, self.buffered(begin, passed) + self.wire(command.length))
+        done = self.sent(begin, passed, command.length)
         if p.read_ahead_bytes == 0:
             return done
         for segment in reversed(self.segments):
@@ -459,9 +681,13 @@ class Hdd(Device):
         fits = self.cached_bytes() + write.length <= p.write_cache_bytes
         return fits and len(self.ranges) < p.write_cache_ranges
 
+    def cached(self) -> list[Range]:
+        """Return what is in the write cache, including what is being written."""
+        return [*self.ranges, *self.writing]
+
     def cached_bytes(self) -> int:
-        """Return the bytes in the write cache, including what is being written."""
-        return sum(each.end - each.start for each in [*self.ranges, *self.writing])
+        """Return the bytes in the write cache."""
+        return sum(each.end - each.start for each in self.cached())
 
     def is_crowded(self) -> bool:
         """Whether more than three quarters of the write cache are used."""
@@ -484,7 +710,7 @@ class Hdd(Device):
 
     def is_written(self, serial: int) -> bool:
         """Whether all writes up to a serial number are on the platters."""
-        return all(each.serial > serial for each in [*self.ranges, *self.writing])
+        return all(each.serial > serial for each in self.cached())
 
     def destage(self) -> None:
         """Write the range reached first, preferably one that a flush waits for."""
@@ -507,11 +733,8 @@ class Hdd(Device):
 
     def destage_cost(self, each: Range) -> int:
         """Return the time until a range can be written."""
-        p = self.parameters
         ready = max(self.clock.now, each.ready)
-        move = self.platters.move(self.track, self.platters.track(each.start), write=True)
-        rotation = (self.platters.angle(each.start) - (ready + move)) % p.rev_ns
-        return ready + move + rotation - self.clock.now
+        return ready - self.clock.now + sum(self.positioning(ready, each.start, write=True))
 
     # The media cache.
 
@@ -577,7 +800,7 @@ class Hdd(Device):
             where, stop = self.media.locate(at, command.end)
             passed = self.access(passed, where, stop - at, write=False)
             at = stop
-        return max(passed, self.buffered(begin, passed) + self.wire(command.length))
+        return self.sent(begin, passed, command.length)
 
     def clean(self, time: int) -> int:
         """From `time` on, bring the data of the next band home; return the end."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from hybridsim.foundation.cache_parameters import WRITE_PRICE
-from hybridsim.reference.policies import Admission, Replacement, mixed
+from hybridsim.reference.policies import Admission, Drawn, Replacement, mixed
 
 AGES = 52
 STARTS = [0, *sorted([1 << k for k in range(1, 27)] + [3 << k for k in range(26)])]
@@ -255,7 +255,6 @@ LOOKED = 16  # maximum number of rows visited at one update
 USUAL = 2**16  # page size in bytes that the price of writing refers to
 TOGETHER = 64  # maximum distance in accesses of pages that are evicted together
 PENDING = 64  # maximum number of touches of one request that wait for their reward
-DRAWN = 32  # pages among which the victim is chosen
 
 
 @dataclass
@@ -302,7 +301,7 @@ class Learned(Admission, Replacement):
         self.taken = 0  # pages admitted before there are statistics
         self.admits = admits
         self.replaces = replaces
-        self.clock = self.draws = 0
+        self.clock = 0
         self.regions = Regions()
         self.sizes = Sizes()
         self.size = 0  # of the request: octave of its pages, at most 7
@@ -320,7 +319,7 @@ class Learned(Admission, Replacement):
         self.fours = 1  # of pages of the request
         self.mean_fours = 64  # 64 times their mean
         self.share = self.sampled_share()
-        self.held: list[int] = []
+        self.held = Drawn()
         # Of each held page: class, clock and size of its last access, and whether it was accessed.
         self.promise: dict[int, tuple[Class, int, int, bool]] = {}
         self.victim: int | None = None
@@ -501,10 +500,9 @@ class Learned(Admission, Replacement):
 
     def note(self, page: int) -> None:
         """Record the class and clock of a held page's last access."""
-        is_known = page in self.pages
-        clock = self.pages[page].clock if is_known else self.clock
-        size = self.pages[page].size if is_known else 0
-        self.promise[page] = self.class_of(page), clock, size, is_known
+        known = self.pages.get(page)
+        clock, size = (known.clock, known.size) if known else (self.clock, 0)
+        self.promise[page] = self.class_of(page), clock, size, known is not None
 
     def admit(self, page: int) -> None:
         """Append a new page."""
@@ -512,11 +510,9 @@ class Learned(Admission, Replacement):
         self.note(page)
 
     def remove(self, page: int) -> None:
-        """Remove a page; the last held page takes its position."""
+        """Remove a page."""
         del self.promise[page]
-        at = self.held.index(page)
-        self.held[at] = self.held[-1]
-        self.held.pop()
+        self.held.remove(page)
 
     def density(self, page: int) -> float:
         """Return the density of a held page at its age."""
@@ -539,12 +535,8 @@ class Learned(Admission, Replacement):
 
     def draw(self) -> int:
         """Draw 32 pages; return the one of least density, of equals the one untouched longest."""
-        drawn = []
-        for _ in range(DRAWN):
-            drawn.append(self.held[mixed(self.draws) * len(self.held) // 2**31])
-            self.draws += 1
         return min(
-            drawn,
+            self.held.draw(),
             key=lambda page: (self.density(page), self.promise[page][1], self.promise[page][3]),
         )
 
@@ -560,3 +552,67 @@ class Learned(Admission, Replacement):
         if not self.admits and victim in self.pages:
             self.evicted(victim)
         return victim
+
+
+# A write budget (2.4.4).
+
+ACCESS = 2**20
+
+
+@dataclass
+class Budget:
+    """The number of fills that remain."""
+
+    pages: int  # additional fills of an empty cache
+    interval: int
+    burst: int
+    counts_accesses: bool
+
+    def __post_init__(self) -> None:
+        self.fills = self.pages + self.burst
+        self.clock = 0
+        self.paid: int | None = None
+
+    def go_on(self, now: int) -> None:
+        """Advance the clock and add the fills that have accrued."""
+        self.clock = self.clock + ACCESS if self.counts_accesses else max(self.clock, now)
+        if self.paid is None:
+            self.paid = self.clock
+        while self.clock - self.paid >= self.interval:
+            self.paid += self.interval
+            if self.fills < self.burst:
+                self.fills += 1
+
+    @property
+    def overprice(self) -> float:
+        """The surcharge on a fill, which grows as the budget is used up."""
+        return max(self.burst - self.fills, 0) / max(self.fills, 1)
+
+
+class Budgeted:
+    """Two policies, or one that is both, within a write budget."""
+
+    def __init__(self, admission: Admission, replacement: Replacement, budget: Budget) -> None:
+        self.admission, self.replacement, self.budget = admission, replacement, budget
+        self.last_victim: int | None = None
+        self.request, self.evicted = admission.request, admission.evicted
+        self.admit, self.touch = replacement.admit, replacement.touch
+        self.remove = replacement.remove
+
+    def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
+        """Refuse every page when no fill remains."""
+        self.last_victim = None
+        self.budget.go_on(now)
+        if isinstance(self.admission, Learned):
+            self.admission.overprice = self.budget.overprice
+        return self.admission.consider(now, page, write, full) and self.budget.fills > 0
+
+    def missed(self, page: int) -> None:
+        """Charge a fill, unless the page was just chosen as a victim and could not be evicted."""
+        self.budget.fills -= page != self.last_victim
+        self.replacement.missed(page)
+
+    def evict(self) -> int:
+        """Return the victim of the replacement policy, and remember it."""
+        self.last_victim = page = self.replacement.evict()
+        return page

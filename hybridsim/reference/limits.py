@@ -17,17 +17,15 @@ class Bucket:
         self.parameters = parameters
         self.due = Fraction(0)
 
-    def counts(self, op: Op) -> bool:
-        """Whether the limit applies to an op."""
-        return op in self.parameters.ops
-
     @property
     def free(self) -> int:
         """The time from which the next request may pass, whatever its size."""
         return int(self.due) - self.parameters.burst_ns
 
     def charge(self, start: int, length: int) -> None:
-        """Charge a request that passes at `start`."""
+        """Charge a request that passes at `start`, unless the rate is 0: no limit."""
+        if not self.parameters.units_per_s:
+            return
         units = max(1, -(-length // self.parameters.unit_bytes))
         if int(self.due) < start:
             self.due = Fraction(start)
@@ -43,7 +41,7 @@ class Buckets:
     def admit(self, now: int, op: Op, length: int) -> tuple[int, Bucket | None]:
         """Charge a request; return when it may pass, and the bucket that delays it (the first)."""
         start, binding = now, None
-        concerned = [bucket for bucket in self.buckets if bucket.counts(op)]
+        concerned = [bucket for bucket in self.buckets if op in bucket.parameters.ops]
         for bucket in concerned:
             if bucket.free > start:
                 start, binding = bucket.free, bucket

@@ -1,6 +1,11 @@
-"""The machine: source, host, cache and tiers assembled."""
+"""The machine: source, host, cache and tiers assembled; events in its life (2.17)."""
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hybridsim.foundation.cache_parameters import (
@@ -11,7 +16,7 @@ from hybridsim.foundation.cache_parameters import (
     OpenCasParameters,
     WritecacheParameters,
 )
-from hybridsim.foundation.codes import SYNC, Op, Replay
+from hybridsim.foundation.codes import SYNC, Change, Mode, Op, Replay, Restart
 from hybridsim.foundation.machine_parameters import (
     ControllerParameters,
     DeviceParameters,
@@ -21,37 +26,22 @@ from hybridsim.foundation.machine_parameters import (
     TierParameters,
 )
 from hybridsim.reference.bcache import Bcache
-from hybridsim.reference.budget import Budget, Budgeted
 from hybridsim.reference.cache import PageCache, Verdict
-from hybridsim.reference.clock import Clock, Done
+from hybridsim.reference.clock import Clock, Done, Step, in_turn
 from hybridsim.reference.controller import Controller
-from hybridsim.reference.device import Device
+from hybridsim.reference.device import Device, Store
 from hybridsim.reference.dmcache import DmCache
-from hybridsim.reference.jobs import JobsSource
-from hybridsim.reference.learned import Learned
-from hybridsim.reference.life import PASS_FROM, Life
+from hybridsim.reference.learned import Budget, Budgeted, Learned
 from hybridsim.reference.limits import Host
 from hybridsim.reference.models import ADMISSION, DEVICES, REPLACEMENT
 from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import Fact, Outcome, Request, SourceParameters
 from hybridsim.reference.policies import Admission, Replacement
-from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
+from hybridsim.reference.source import ClosedSource, JobsSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.throttle import Throttle
-from hybridsim.reference.tier import Tier
-from hybridsim.reference.volume import Volume
+from hybridsim.reference.tier import Health, Tier
 from hybridsim.reference.writecache import Writecache
 
-COUNTERS = (
-    "read_bytes",
-    "write_bytes",
-    "move_ns",
-    "rotation_ns",
-    "transfer_ns",
-    "read_ahead_hits",
-    "write_cache_hits",
-    "destages",
-    "queue_ns",
-)
 CacheKind = (
     CacheParameters
     | BcacheParameters
@@ -65,7 +55,12 @@ CACHES: dict[type, Any] = {
     OpenCasParameters: OpenCas,
     WritecacheParameters: Writecache,
 }
-VOLUME_COUNTERS = ("throttled_ns", "iops_limit_ns", "bandwidth_limit_ns", "latency_ns")
+
+SOURCES: dict[Replay, type[Source]] = {
+    Replay.OPEN: OpenSource,
+    Replay.CLOSED: ClosedSource,
+    Replay.THINK: ThinkSource,
+}
 
 
 class Machine:
@@ -107,12 +102,11 @@ class Machine:
         self.tiers = {"slow": self.make_tier(slow, "slow")}
         if fast is not None:
             self.tiers["fast"] = self.make_tier(fast, "fast")
-        self.controller: Controller | None = None
+        self.slow: Store = self.tiers["slow"]
         if controller is not None:
-            self.controller = Controller(self.clock, controller, self.tiers["slow"])
-        self.throttle: Throttle | None = None
+            self.slow = Controller(self.clock, controller, self.slow)
         if throttle is not None:
-            self.throttle = Throttle(self.clock, throttle, self.tiers["slow"])
+            self.slow = Throttle(self.clock, throttle, self.slow)
         self.parameters = cache
         self.life = Life(self, events)
         self.cache = self.make_cache(cache)
@@ -139,8 +133,7 @@ class Machine:
 
     def tiers_are_idle(self) -> bool:
         """Whether all requests to the tiers are complete."""
-        parts = [*self.tiers.values(), self.controller, self.throttle]
-        return not any(part.outstanding for part in parts if part is not None)
+        return all(store.is_idle for store in (self.slow, *self.tiers.values()))
 
     def issue(self, number: int) -> None:
         """Submit a request to the cache; on completion append its fact and notify the source."""
@@ -148,76 +141,47 @@ class Machine:
 
     def submit(self, number: int, request: Request, then: Done) -> None:
         """Submit a request to the cache; on completion append its fact, and call `then`."""
+        in_turn(self.serving(number, request), then)
+
+    def serving(self, number: int, request: Request) -> Iterator[Step]:
+        """Pass a request through host and cache, and back."""
         issued = self.clock.now - self.source.shift
         self.under_way += 1
+        verdicts: list[Verdict] = []
+        if self.host is not None:
+            yield partial(self.host.submit, request.op, request.length)
+        yield lambda done: verdicts.append(self.to_cache(request, done))
+        if self.host is not None:
+            yield self.host.complete
+        self.under_way -= 1
+        self.answered += number < PASS_FROM
+        times = issued, self.clock.now - self.source.shift
+        self.facts.append(Fact(number, *times, request.op, request.length, **vars(verdicts[0])))
+
+    def to_cache(self, request: Request, done: Done) -> Verdict:
+        """Submit a request to the cache; return its path, final when it completes."""
+        if isinstance(self.cache, Bcache):
+            return self.cache.submit(request, done)
         flags = request.flags & ~SYNC if request.op == Op.WRITE else 0
-        verdict: Verdict
+        where = request.offset, request.length
+        verdict: Verdict = self.cache.submit(request.op, *where, done, flags)
+        return verdict
 
-        def done() -> None:
-            self.under_way -= 1
-            self.answered += number < PASS_FROM
-            self.facts.append(
-                Fact(
-                    number=number,
-                    issue_ns=issued,
-                    done_ns=self.clock.now - self.source.shift,
-                    op=request.op,
-                    length=request.length,
-                    path=verdict.path,
-                    reason=verdict.reason,
-                    pages=verdict.pages,
-                    pages_hit=verdict.pages_hit,
-                )
-            )
-            then()
-
-        def complete() -> None:
-            if self.host is None:
-                done()
-            else:
-                self.host.complete(done)
-
-        def submit() -> None:
-            nonlocal verdict
-            if isinstance(self.cache, Bcache):
-                verdict = self.cache.submit(request, complete)
-                return
-            verdict = self.cache.submit(request.op, request.offset, request.length, complete, flags)
-
-        if self.host is None:
-            submit()
-        else:
-            self.host.submit(request.op, request.length, submit)
-
-    def counters(self) -> dict[str, int]:
-        """Return the counters of the cache, of each tier's devices, and of the controller."""
-        result: dict[str, int] = dict(self.life.removed or {}) | self.cache.counters
-        for name in ("slow", "fast"):
-            tier = self.tiers.get(name)
-            devices = tier.devices if tier else []
-            is_volume = any(isinstance(device, Volume) for device in devices)
-            for key in COUNTERS + VOLUME_COUNTERS * is_volume:
-                result[f"{name}_{key}"] = sum(device.totals()[key] for device in devices)
-            if tier is not None:
-                result |= {f"{name}_{key}": value for key, value in tier.usage().items()}
-            if tier is not None and tier.rebuild is not None:
+    def counters(self) -> Counter[str]:
+        """Return the counters of the cache, of each tier and its devices, and of a controller."""
+        result = Counter((self.life.removed or {}) | self.cache.counters)
+        for name, tier in self.tiers.items():
+            for counted in (tier.usage(), *(device.totals() for device in tier.devices)):
+                result.update({f"{name}_{key}": value for key, value in counted.items()})
+            if tier.rebuild is not None:
                 result[f"{name}_rebuilt_bytes"] = tier.rebuild.line
-        for part in (self.controller, self.throttle):
-            result |= part.counters if part is not None else {}
-        return result
+        return result if isinstance(self.slow, Tier) else result + self.slow.counters
 
     # The parts.
 
     def make_source(self, parameters: SourceParameters) -> Source:
         """Create the source."""
-        if parameters.jobs:
-            return JobsSource(self.clock, parameters, self.requests, self.issue)
-        kinds: dict[Replay, Callable[..., Source]] = {
-            Replay.OPEN: OpenSource,
-            Replay.CLOSED: ClosedSource,
-            Replay.THINK: ThinkSource,
-        }
-        kind = kinds[Replay(parameters.mode)]
+        kind = JobsSource if parameters.jobs else SOURCES[Replay(parameters.mode)]
         return kind(self.clock, parameters, self.requests, self.issue)
 
     def make_cache(self, parameters: CacheKind) -> Any:
@@ -227,10 +191,11 @@ class Machine:
             return CACHES[type(parameters)](clock, parameters, slow, fast)
         admission = self.make_admission(parameters)
         replacement = self.make_replacement(parameters, admission)
+        policies: tuple[Any, Any] = admission, replacement
         if parameters.budget and parameters.pages:
             budget = Budget(parameters.pages, *vars(parameters.budget).values())
-            admission = replacement = Budgeted(admission, replacement, budget)
-        return PageCache(clock, parameters, admission, replacement, slow, fast)
+            policies = (Budgeted(admission, replacement, budget),) * 2
+        return PageCache(clock, parameters, *policies, slow, fast)
 
     def make_admission(self, parameters: CacheParameters) -> Admission:
         """Create the admission policy."""
@@ -265,6 +230,201 @@ class Machine:
     def make_device(self, parameters: DeviceParameters, tier: str, member: int) -> Device:
         """Create one member of the tier named "slow" or "fast"."""
         return DEVICES[type(parameters)](self.clock, parameters, member)
+
+
+# Reboots, the removal of the cache, failures.
+
+POLL = 10**9
+RESTARTS = {
+    Change.REBOOT: Restart.CLEAN,
+    Change.CRASH: Restart.UNCLEAN,
+    Change.DETACH: Restart.CLEANER,
+}
+
+
+@dataclass
+class Gate:
+    """Lets the events of a cache through until the cache has stopped."""
+
+    is_open: bool = True
+
+    def through(self, action: Done) -> Done:
+        """Return the action, which does nothing once the gate is closed."""
+
+        def act() -> None:
+            if self.is_open:
+                action()
+
+        return act
+
+
+class Gated:
+    """The clock or a tier as a cache sees it that can stop: calls of it are dropped then."""
+
+    def __init__(self, part: Any, gate: Gate) -> None:
+        self.part, self.gate = part, gate
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.part, name)
+        if not callable(found):
+            return found
+        through = self.gate.through
+        return lambda *given: found(*[through(one) if callable(one) else one for one in given])
+
+
+PASS_FROM, PASS_STREAM = 1 << 60, 1 << 40
+PASS_DEPTH, PASS_BYTES = 16, 1 << 20
+
+
+@dataclass
+class Pass:
+    """A sequential pass of reads beside the load."""
+
+    next: int  # load time
+    every: int
+    end: int
+    at: int = 0
+    under_way: int = 0
+    number: int = 0
+
+
+class Life:
+    """Carries out the events of a machine."""
+
+    def __init__(self, machine: Machine, events: Sequence[EventParameters]) -> None:
+        self.machine = machine
+        self.clock = machine.clock
+        self.events = sorted(events, key=lambda event: event.at_ns)
+        self.gate = Gate()
+        self.poll: int | None = None  # when to look whether the cache is clean
+        self.removed: dict[str, int] | None = None  # counters of a cache that is out
+        self.reads: Pass | None = None
+
+    def below(self) -> tuple[Any, Any, Any]:
+        """Return the tiers and the clock for a cache."""
+        machine = self.machine
+        slow, fast = machine.slow, machine.tiers.get("fast")
+        if not self.events:
+            return slow, fast, self.clock
+        gated = [part and Gated(part, self.gate) for part in (slow, fast, self.clock)]
+        return gated[0], gated[1], gated[2]
+
+    def run(self) -> None:
+        """Run until all events have happened, or the load is over."""
+        todo = list(self.events)
+        while todo or self.poll is not None or self.reads is not None:
+            shift = self.machine.source.shift
+            events = [event.at_ns + shift for event in todo[:1]]
+            reads = [self.reads.next + shift] if self.reads else []
+            polls = [] if self.poll is None else [self.poll]
+            due = min(events + reads + polls)
+            if not self.run_until(due):
+                return
+            if self.poll == due:
+                self.look(due)
+            elif due not in events:
+                self.read_on()
+            elif todo[0].change == Change.PASS:
+                event = todo.pop(0)
+                self.reads = Pass(event.at_ns, event.every_ns, event.end_bytes)
+            elif todo[0].change == Change.DISK_FAILS:  # the load is not held
+                self.machine.tiers["slow"].members[todo.pop(0).member].health = Health.FAILED
+            elif todo[0].change == Change.REBUILD:
+                self.machine.tiers["slow"].replace(todo.pop(0).rebuild)
+            else:
+                self.happen(todo.pop(0), due)
+
+    def read_on(self) -> None:
+        """Issue the next read of the pass, unless too many are under way or the load is over."""
+        reads = self.reads
+        assert reads is not None
+        reads.next += reads.every
+        machine = self.machine
+        if machine.is_answered() or reads.under_way == PASS_DEPTH:
+            return
+        length = min(PASS_BYTES, reads.end - reads.at)
+        request = Request(0, Op.READ, reads.at, length, stream=PASS_STREAM)
+        reads.at += length
+        reads.under_way += 1
+
+        def done() -> None:
+            reads.under_way -= 1
+
+        machine.submit(PASS_FROM + reads.number, request, done)
+        reads.number += 1
+        if reads.at == reads.end:
+            self.reads = None
+
+    def run_until(self, time: int) -> bool:
+        """Take all events before a time; return False if the load is over before it."""
+        while not self.machine.is_over():
+            if self.clock.peek() >= time:
+                self.skip_to(time)
+                return True
+            self.clock.step()
+        return False
+
+    def skip_to(self, time: int) -> None:
+        """Let the time pass in which nothing happens."""
+        if time > self.clock.now:
+            self.clock.run(until=time)
+
+    def hold(self) -> bool:
+        """Issue no more requests, and wait for the others; return False if the load is over."""
+        self.machine.source.is_held = True
+        while self.machine.under_way:
+            self.clock.step()
+        return not self.machine.is_over()
+
+    def look(self, due: int) -> None:
+        """Take the cache out if it is clean."""
+        if self.machine.cache.dirty_bytes > 0:
+            self.poll = due + POLL
+            return
+        self.poll = None
+        if self.hold():
+            self.remove(due)
+
+    def happen(self, event: EventParameters, due: int) -> None:
+        """Carry out an event."""
+        if not self.hold():
+            return
+        machine = self.machine
+        old = machine.cache
+        is_clean = isinstance(old, PageCache)  # nothing is to be written back
+        if event.change == Change.SSD_DIES or (event.change == Change.DETACH and is_clean):
+            self.remove(due)
+            return
+        self.stop()
+        self.wait_until(self.clock.now + event.down_ns)
+        machine.cache = machine.make_cache(machine.parameters)
+        machine.cache.after(old, RESTARTS[event.change])
+        machine.source.delay(self.clock.now - due)
+        if event.change == Change.DETACH:
+            self.poll = self.clock.now + POLL
+
+    def remove(self, due: int) -> None:
+        """Take the cache out: all requests go to the slow tier from now on."""
+        machine = self.machine
+        old = machine.cache
+        self.stop()
+        self.removed = old.counters
+        none = CacheParameters(4096, 0, Mode.READ_ONLY, 0, 1, ("touches", 1))
+        machine.cache = machine.make_cache(none)
+        machine.source.delay(self.clock.now - due)
+
+    def stop(self) -> None:
+        """Stop the cache, and wait for the tiers."""
+        self.gate.is_open = False
+        self.gate = Gate()
+        while not self.machine.tiers_are_idle():
+            self.clock.step()
+
+    def wait_until(self, time: int) -> None:
+        """Let the tiers run until a time."""
+        while self.clock.peek() < time:
+            self.clock.step()
+        self.skip_to(time)
 
 
 def simulate(*parts: Any, **more: Any) -> Outcome:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
 from itertools import cycle
 
 from hybridsim.foundation.cache_parameters import OpenCasParameters
 from hybridsim.foundation.codes import (
+    FUA,
     OP_MASK,
     PREFLUSH,
     CasMode,
@@ -21,25 +24,498 @@ from hybridsim.foundation.codes import (
     Restart,
 )
 from hybridsim.reference.cache import Verdict
-from hybridsim.reference.clock import Clock, Done, Parts, Step, each_of, in_turn
-from hybridsim.reference.opencas_lines import (
-    SECTOR,
-    Chunks,
-    Claim,
-    Job,
-    Line,
-    Lines,
-    Nhit,
-    Resumed,
-    Send,
-    Streams,
-    Thread,
-    Way,
+from hybridsim.reference.clock import (
+    Alarm,
+    Clock,
+    Done,
+    Parts,
+    Step,
+    each_of,
+    expiry,
+    in_turn,
+    nothing,
 )
-from hybridsim.reference.page import runs
-from hybridsim.reference.throttle import Slow
+from hybridsim.reference.device import Store
+from hybridsim.reference.runs import Run, covered, runs, split, touched
 from hybridsim.reference.tier import Tier
-from hybridsim.reference.timers import expiry
+
+LISTS = 32
+CHUNK = 256
+
+
+@dataclass(eq=False)
+class Line:
+    """A line of the cache; sectors are counted from its start."""
+
+    number: int
+    holds: int | None = None  # a core line
+    valid: set[int] = field(default_factory=set)
+    dirty: set[int] = field(default_factory=set)
+    dirtied: tuple[int, int] = (0, 0)  # time of the last one, and its serial number
+    owners: list[Claim] = field(default_factory=list)
+    waiting: deque[Claim] = field(default_factory=deque)
+
+    @property
+    def list(self) -> int:
+        """The number of the lists in which it stands."""
+        return self.number // CHUNK % LISTS
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a job locks the line or waits for it."""
+        return bool(self.owners or self.waiting)
+
+
+class Claim:
+    """The lock of one job on some lines; `granted` is called later if the job must wait."""
+
+    def __init__(self, lines: list[Line], exclusive: bool, granted: Done) -> None:
+        self.lines = lines
+        self.exclusive = exclusive
+        self.granted = granted
+        self.wanting = 0
+        for line in lines:
+            if line.waiting or not self.may_enter(line):
+                line.waiting.append(self)
+                self.wanting += 1
+            else:
+                line.owners.append(self)
+        self.waited = self.wanting > 0
+
+    def may_enter(self, line: Line) -> bool:
+        """Whether the current owners of a line allow this lock."""
+        if self.exclusive:
+            return not line.owners
+        return not any(owner.exclusive for owner in line.owners)
+
+    def give_back(self) -> None:
+        """Unlock all lines and grant the waiting locks."""
+        for line in self.lines:
+            line.owners.remove(self)
+            while line.waiting and line.waiting[0].may_enter(line):
+                entering = line.waiting.popleft()
+                line.owners.append(entering)
+                entering.wanting -= 1
+                if entering.wanting == 0:
+                    entering.granted()
+
+
+class Resumed:
+    """Jobs whose locks were granted, resumed one per event."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.queue: deque[Done] = deque()
+        self.awake = False
+
+    def later(self, job: Done) -> Done:
+        """Return a callback that puts a job into the queue."""
+
+        def enter() -> None:
+            self.queue.append(job)
+            if not self.awake:
+                self.awake = True
+                self.clock.at(self.clock.now, self.take)
+
+        return enter
+
+    def take(self) -> None:
+        """Resume the first job."""
+        self.queue.popleft()()
+        if self.queue:
+            self.clock.at(self.clock.now, self.take)
+        else:
+            self.awake = False
+
+
+class Lines:
+    """All lines of the cache."""
+
+    def __init__(self, count: int, chunks: Chunks) -> None:
+        self.all = [Line(number) for number in range(count)]
+        self.free: list[deque[Line]] = [deque() for _ in range(LISTS)]
+        for line in self.all:
+            self.free[line.list].append(line)
+        self.of: dict[int, Line] = {}  # by core line
+        self.clean: list[list[Line]] = [[] for _ in range(LISTS)]  # heads first
+        self.dirty: list[list[Line]] = [[] for _ in range(LISTS)]
+        self.last_seen: dict[int, Reason] = {}  # by core line: why it last left the cache
+        self.chunks = chunks
+        self.cursor = 0
+        self.evictions = 0
+
+    def load(self, old: Lines) -> None:
+        """Take over the lines of a cache that has stopped in order; no lock is left."""
+        self.all, self.free, self.of = old.all, old.free, old.of
+        self.clean, self.dirty = old.clean, old.dirty
+        self.last_seen, self.evictions = old.last_seen, old.evictions
+        for line in self.all:
+            line.owners, line.waiting = [], deque()
+
+    def recover(self, old: Lines) -> None:
+        """Take over the dirty sectors of a cache that has crashed; all other lines are free."""
+        self.last_seen, self.evictions = old.last_seen, old.evictions
+        for line, before in zip(self.all, old.all, strict=True):
+            if before.holds is not None and before.dirty:
+                self.free[line.list].remove(line)
+                line.valid, line.dirty = set(before.dirty), set(before.dirty)
+                self.hold(line, before.holds)
+
+    def standing(self, line: Line) -> list[Line]:
+        """Return the LRU list of a line."""
+        lists = self.dirty if line.dirty else self.clean
+        return lists[line.list]
+
+    @property
+    def free_count(self) -> int:
+        """How many lines hold nothing."""
+        return sum(map(len, self.free))
+
+    def next_list(self) -> int:
+        """Where the next search for lines begins."""
+        self.cursor += 1
+        return (self.cursor - 1) % LISTS
+
+    def is_cold(self, line: Line) -> bool:
+        """Whether a line is in the second half of its list."""
+        standing = self.standing(line)
+        return standing.index(line) >= len(standing) // 2
+
+    def look_up(self, core_line: int) -> Line | None:
+        """Return the line of a core line, or None; a cold line moves to the head of its list."""
+        line = self.of.get(core_line)
+        if line and self.is_cold(line):
+            standing = self.standing(line)
+            standing.remove(line)
+            standing.insert(0, line)
+        return line
+
+    def hold(self, line: Line, core_line: int) -> None:
+        """Assign an empty line to a core line."""
+        line.holds = core_line
+        self.of[core_line] = line
+        self.standing(line).insert(0, line)
+
+    def change(self, line: Line, valid: set[int], dirty: set[int]) -> None:
+        """Set the valid and dirty sectors of a line; the line may change lists."""
+        before, by = self.standing(line), bool(dirty) - bool(line.dirty)
+        line.valid, line.dirty = valid, dirty
+        if by:
+            self.chunks.changed(line.holds or 0, by)
+        after = self.standing(line)
+        if before is not after:
+            before.remove(line)
+            after.insert(0, line)
+
+    def invalidate(self, line: Line, sectors: set[int]) -> None:
+        """Invalidate sectors of a line; an empty line becomes free."""
+        assert line.holds is not None
+        self.change(line, line.valid - sectors, line.dirty - sectors)
+        if not line.valid:
+            self.last_seen[line.holds] = Reason.OVERWRITTEN
+            self.empty(line)
+            self.free[line.list].append(line)
+
+    def empty(self, line: Line) -> None:
+        """Detach a clean line from its core line."""
+        assert line.holds is not None
+        self.standing(line).remove(line)
+        del self.of[line.holds]
+        line.holds = None
+        line.valid = set()
+
+    # Taking lines (2.13.3).
+
+    def take(self, count: int, own: range) -> list[Line] | None:
+        """Take `count` empty lines, evicting as needed; None if there are too few."""
+        taken: list[Line] = []
+        if self.free_count:
+            for each in around(self.next_list()):
+                while self.free[each] and len(taken) < count:
+                    taken.append(self.free[each].popleft())
+        last: Line | None = None  # the line evicted last
+        while len(taken) < count:
+            last = self.victim(last, own)
+            if last is None:
+                for line in taken:
+                    self.free[line.list].append(line)
+                return None
+            assert last.holds is not None
+            self.evictions += 1
+            self.last_seen[last.holds] = Reason.EVICTED
+            self.empty(last)
+            taken.append(last)
+        return taken
+
+    def victim(self, last: Line | None, own: range) -> Line | None:
+        """Choose a victim from the clean lists; None if every clean line is in use."""
+
+        def can_be_taken(line: Line) -> bool:
+            return not line.is_in_use and line.holds not in own
+
+        if last is not None and last.number + 1 < len(self.all):
+            beside = self.all[last.number + 1]
+            is_clean = beside.holds is not None and not beside.dirty
+            if is_clean and self.is_cold(beside) and can_be_taken(beside):
+                return beside
+        for number in around(self.next_list() if last is None else last.list):
+            for line in reversed(self.clean[number]):
+                if can_be_taken(line):
+                    return line
+        return None
+
+    def choose_dirty(self, limit: int) -> list[Line]:
+        """Choose up to `limit` dirty lines to clean, from the tail of one list after the other."""
+        lists = [reversed(self.dirty[number]) for number in around(self.next_list())]
+        chosen = [line for lines in lists for line in lines if not line.is_in_use]
+        return chosen[:limit]
+
+    def all_dirty(self, fits: Callable[[Line], bool]) -> list[Line]:
+        """Return the dirty lines that fit and are not in use, in order of core lines."""
+        dirty = [line for each in self.dirty for line in each]
+        matches = [line for line in dirty if not line.is_in_use and fits(line)]
+        return in_order(matches)
+
+
+def in_order(lines: Iterable[Line]) -> list[Line]:
+    """Return lines in order of core lines."""
+    return sorted(lines, key=lambda line: line.holds or 0)
+
+
+def around(start: int) -> Iterator[int]:
+    """Yield the numbers of all lists, cyclically from `start`."""
+    return ((start + step) % LISTS for step in range(LISTS))
+
+
+# Sends a request, with what to call when it is complete, and when it is let in if it waits.
+Send = Callable[[Done, Done], bool]
+
+
+class Thread:
+    """Does one thing after another, unless it sleeps."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.asleep = False
+        self.next = Alarm(clock, self.take)
+        self.high: deque[Done] = deque()
+        self.low: deque[Done] = deque()
+
+    @property
+    def busy(self) -> bool:
+        """Whether what comes now has to wait."""
+        return self.asleep or bool(self.high or self.low)
+
+    def do(self, what: Done) -> None:
+        """Go on with a job, now or when the thread has time."""
+        if self.busy:
+            self.high.append(what)
+        else:
+            what()
+
+    def later(self, what: Done) -> Done:
+        """Return a callback that goes on with a job."""
+        return lambda: self.do(what)
+
+    def start(self, what: Done) -> None:
+        """Start a request, behind all that goes on."""
+        if self.busy:
+            self.low.append(what)
+        else:
+            what()
+
+    def take(self) -> None:
+        """Do the first thing that waits."""
+        if not self.asleep:
+            (self.high or self.low).popleft()()
+            self.call()
+
+    def call(self) -> None:
+        """Have it take something in this instant, if something waits."""
+        if not self.asleep and self.busy:
+            self.next.set()
+
+    def send(self, what: Send, done: Done) -> None:
+        """Send one request, and sleep until it is let in."""
+        self.asleep = what(done, self.let_in)
+
+    def let_in(self) -> None:
+        """Wake up."""
+        self.asleep = False
+        self.call()
+
+    def send_all(self, requests: Iterator[Send], done: Done) -> None:
+        """Send requests, and sleep whenever one waits; `done` when all are complete, or none is."""
+        parts = Parts(done)
+        unsent = parts.another()
+
+        def send_rest() -> None:
+            for each in requests:
+                self.asleep = each(parts.another(), woken)
+                if self.asleep:
+                    return
+            unsent()
+
+        def woken() -> None:
+            self.asleep = False
+            send_rest()
+            self.call()
+
+        send_rest()
+
+
+SECTOR = 512
+NO_CLAIM = Claim([], False, nothing)
+
+
+Way = Enum("Way", "INSERT UPDATE INVALIDATE OVERLAY PASS")  # how a job uses the cache
+
+
+class Job:
+    """A READ or WRITE of whole sectors."""
+
+    def __init__(
+        self,
+        op: Op,
+        offset: int,
+        length: int,
+        line_bytes: int,
+        done: Done,
+        flags: int,
+        thread: Thread,
+    ) -> None:
+        self.op = op
+        self.flagged = op | (flags & FUA)
+        self.done = done
+        self.thread = thread
+        self.offset = offset // SECTOR * SECTOR
+        self.end = -(-(offset + length) // SECTOR) * SECTOR
+        self.line_bytes = line_bytes
+        self.core_lines = touched(self.offset, self.end, line_bytes)
+        self.verdict = Verdict(Path.BYPASS, Reason.WRITE, len(self.core_lines))
+        self.way = Way.INSERT
+        self.cut = False
+        self.lines: dict[int, Line] = {}  # by core line
+        self.claim = NO_CLAIM
+
+    @property
+    def length(self) -> int:
+        """The length in bytes."""
+        return self.end - self.offset
+
+    def part(self, core_line: int) -> tuple[int, int]:
+        """Return the byte range of the job in a core line, relative to the line's start."""
+        start = core_line * self.line_bytes
+        return max(self.offset - start, 0), min(self.end - start, self.line_bytes)
+
+    def sectors(self, core_line: int) -> set[int]:
+        """Return the sectors of the job in a core line."""
+        return {*touched(*self.part(core_line), SECTOR)}
+
+    def judge(self, path: Path, reason: Reason) -> None:
+        """Set the path of a READ."""
+        if self.op == Op.READ:
+            self.verdict.path, self.verdict.reason = path, reason
+
+
+BUCKETS = 10
+NEW_STREAMS, ESTABLISHED_STREAMS, ESTABLISHING_REQUESTS = 64, 128, 8
+
+
+class Streams:
+    """The recent runs of each direction; both lists are in order of use, the most recent first."""
+
+    def __init__(self, sequential_cutoff_bytes: int) -> None:
+        self.sequential_cutoff_bytes = sequential_cutoff_bytes
+        self.new: list[Run] = []
+        self.established: list[Run] = []
+
+    def extend(self, op: Op, offset: int, length: int) -> bool:
+        """Add a request to its stream; return whether that had begun before, and is long."""
+        streams = [*self.new, *self.established]
+        stream = next((each for each in streams if (each.op, each.end) == (op, offset)), None)
+        if stream is None:
+            stream = Run(offset, op)
+            self.new = [stream, *self.new][:NEW_STREAMS]
+        stream.extend(length)
+        is_long = stream.requests > 1 and stream.length >= self.sequential_cutoff_bytes
+        within = self.new if stream in self.new else self.established
+        within.remove(stream)
+        if is_long or stream.requests >= ESTABLISHING_REQUESTS:
+            within = self.established
+        within.insert(0, stream)
+        del self.established[ESTABLISHED_STREAMS:]
+        return is_long
+
+
+class Chunks:
+    """Parts of the core by their numbers of dirty lines, in buckets, for ACP."""
+
+    def __init__(self, lines_each: int) -> None:
+        self.lines_each = lines_each
+        self.dirty: Counter[int] = Counter()
+        self.bucket: Counter[int] = Counter()  # of each chunk; those in bucket 0 are not cleaned
+        self.order: list[list[int]] = [[] for _ in range(BUCKETS + 1)]
+        self.now: int | None = None  # the chunk that is being cleaned
+        self.next = 0  # its core line from which on lines were not looked at
+
+    def load(self, core_lines: Iterable[int]) -> None:
+        """Begin with these dirty core lines."""
+        self.__init__(self.lines_each)  # type: ignore[misc]
+        self.dirty.update(core_line // self.lines_each for core_line in core_lines)
+        for chunk in sorted(self.dirty):
+            self.bucket[chunk] = BUCKETS * self.dirty[chunk] // self.lines_each
+            self.order[self.bucket[chunk]].append(chunk)
+
+    def changed(self, core_line: int, by: int) -> None:
+        """Count a core line that became dirty (1), clean (-1) or was written again (0)."""
+        chunk = core_line // self.lines_each
+        self.dirty[chunk] += by
+        share, bucket = BUCKETS * self.dirty[chunk], self.bucket[chunk]
+        if share > bucket * self.lines_each:
+            self.move(chunk, bucket + 1, len(self.order[bucket + 1]))
+        elif bucket and share <= (bucket - 1) * self.lines_each:
+            self.move(chunk, bucket - 1, 0)
+
+    def move(self, chunk: int, bucket: int, place: int) -> None:
+        """Put a chunk into another bucket."""
+        if chunk in self.order[self.bucket[chunk]]:
+            self.order[self.bucket[chunk]].remove(chunk)
+        self.order[bucket].insert(place, chunk)
+        self.bucket[chunk] = bucket
+
+    def choose(self) -> bool:
+        """Choose a chunk unless one is being cleaned; return whether there is one."""
+        if self.now is None:
+            first = [chunks[0] for chunks in reversed(self.order[1:]) if chunks]
+            if not first:
+                return False
+            self.now, self.next = first[0], first[0] * self.lines_each
+        return True
+
+
+class Nhit:
+    """Counts misses of core lines that are not cached."""
+
+    def __init__(self, threshold: int, room: int) -> None:
+        self.threshold = threshold
+        self.room = room
+        self.misses: dict[int, int] = {}  # in order of insertion
+
+    def refuses(self, core_lines: range) -> bool:
+        """Count a miss of each core line; return whether any has too few misses."""
+        refused = False
+        for core_line in core_lines:
+            is_new = core_line not in self.misses
+            if is_new and len(self.misses) == self.room:
+                del self.misses[next(iter(self.misses))]
+            self.misses[core_line] = self.misses.get(core_line, 0) + 1
+            refused |= is_new or self.misses[core_line] < self.threshold
+        return refused
+
+    def forget(self, core_lines: range) -> None:
+        """Reset the counts of these core lines."""
+        self.misses |= dict.fromkeys(self.misses.keys() & core_lines, 0)
+
 
 PAGE = 4096
 SECOND = 10**9
@@ -50,18 +526,20 @@ PIECE_LINES, LARGE_PIECE_LINES, MANY_LINES = 128, 1024, 4096  # of a pass, which
 class OpenCas:
     """Sits between the source and the tiers."""
 
-    def __init__(self, clock: Clock, parameters: OpenCasParameters, slow: Slow, fast: Tier) -> None:
+    def __init__(
+        self, clock: Clock, parameters: OpenCasParameters, slow: Store, fast: Tier
+    ) -> None:
+        self.clock, self.parameters, self.slow, self.fast = clock, parameters, slow, fast
         p = parameters
-        self.clock, self.parameters = clock, p
-        self.slow, self.fast = slow, fast
-        self.lines = Lines(p.lines)
+        self.chunks = Chunks(CHUNK_BYTES // p.line_bytes)
+        self.lines = Lines(p.lines, self.chunks)
         self.resumed = Resumed(clock)
         self.threads = cycle([Thread(clock) for _ in range(p.queues)])
         self.passes = cycle([next(self.threads) for _ in range(p.queues)])
         self.streams = Streams(p.sequential_cutoff_bytes)
         self.nhit = Nhit(p.insertion_threshold, 2 * p.lines)
         self.cleaner = Cleaner(self)
-        self.lines.on_dirty = self.cleaner.chunks.changed
+        self.flush_origin: Send = partial(slow.submit_background, Op.FLUSH, 0, 0)
         self.last_io = 0
         self.dirtied = 0
         self.backfills = 0
@@ -81,7 +559,7 @@ class OpenCas:
                     line.dirtied = self.clock.now, self.dirtied
         else:
             self.lines.load(old.lines)
-        self.cleaner.chunks.load(line.holds or 0 for lines in self.lines.dirty for line in lines)
+        self.chunks.load(line.holds or 0 for lines in self.lines.dirty for line in lines)
         if any(self.lines.dirty) and self.parameters.cleaning != Cleaning.NOP:
             self.cleaner.asleep = False
             self.clock.at(self.clock.now, self.cleaner.run)
@@ -90,7 +568,7 @@ class OpenCas:
         """Submit a request; the verdict is final when the request completes."""
         thread = next(self.threads)
         if op == Op.DISCARD and length > 0:
-            self.slow.submit(op, offset, length, lambda: self.discarded(offset, length, done))
+            self.slow.submit(op, offset, length, partial(self.discarded, offset, length, done))
             return Verdict(Path.BYPASS, Reason.DISCARD, 0)
         if op in (Op.FLUSH, Op.DISCARD) or length == 0:
             self.flush(done, thread)
@@ -98,30 +576,21 @@ class OpenCas:
         self.last_io = self.clock.now
         job = Job(op, offset, length, self.parameters.line_bytes, done, flags, thread)
         if op == Op.WRITE and flags & PREFLUSH:
-            self.flush(lambda: self.route(job), thread)
+            self.flush(partial(self.route, job), thread)
         else:
             self.route(job)
         return job.verdict
 
     def flush(self, done: Done, thread: Thread) -> None:
         """Flush both tiers."""
-
-        def start() -> None:
-            both = Parts(done)
-            thread.send(self.flush_origin, both.another())
-            self.fast.submit(Op.FLUSH, 0, 0, both.another())
-
-        thread.start(start)
-
-    def flush_origin(self, done: Done, let_in: Done) -> bool:
-        """Flush the core; return whether that waits."""
-        return self.slow.submit_background(Op.FLUSH, 0, 0, done, let_in)
+        flush_cache: Step = partial(self.fast.submit, Op.FLUSH, 0, 0)
+        thread.start(partial(each_of, [partial(thread.send, self.flush_origin), flush_cache], done))
 
     def discarded(self, offset: int, length: int, done: Done) -> None:
         """Invalidate the sectors that lie entirely in a range."""
-        first, end = -(-offset // SECTOR), (offset + length) // SECTOR
+        sectors = covered(offset, offset + length, SECTOR)
         each = self.parameters.line_bytes // SECTOR
-        core_lines = range(first // each, -(-end // each)) if first < end else range(0)
+        core_lines = touched(sectors.start, sectors.stop, each) if sectors else range(0)
         if len(core_lines) > self.parameters.lines:
             lines = [line for line in self.lines.all if line.holds in core_lines]
         else:
@@ -129,7 +598,7 @@ class OpenCas:
         for line in lines:
             if not line.is_in_use:
                 base = (line.holds or 0) * each
-                self.lines.invalidate(line, set(range(first - base, end - base)))
+                self.lines.invalidate(line, set(range(sectors.start - base, sectors.stop - base)))
         done()
 
     # Where a request goes.
@@ -137,10 +606,11 @@ class OpenCas:
     def route(self, job: Job) -> None:
         """Choose how a job uses the cache, and begin it, or let it wait for its thread."""
         self.choose(job)
+        begin = partial(in_turn, self.serving(job))
         if self.is_fast(job):
-            self.begin(job)
+            begin()
         else:
-            job.thread.start(lambda: self.begin(job))
+            job.thread.start(begin)
 
     def is_fast(self, job: Job) -> bool:
         """Whether a job begins without its thread."""
@@ -148,11 +618,8 @@ class OpenCas:
             return False
         if job.way not in (Way.INSERT, Way.OVERLAY):
             return False
-        lines = {each: self.lines.of.get(each) for each in job.core_lines}
-        return all(
-            line is not None and (job.op == Op.WRITE or job.sectors(each) <= line.valid)
-            for each, line in lines.items()
-        )
+        job.lines = {each: self.lines.of[each] for each in job.core_lines if each in self.lines.of}
+        return len(job.lines) == len(job.core_lines) and (job.op == Op.WRITE or self.is_hit(job))
 
     def choose(self, job: Job) -> None:
         """Choose how a job uses the cache."""
@@ -187,7 +654,7 @@ class OpenCas:
         job.judge(path, reason)
         job.way = Way.PASS if job.op == Op.READ else Way.INVALIDATE
 
-    def begin(self, job: Job) -> None:
+    def lock(self, job: Job, then: Done) -> None:
         """Look up the core lines of a job, allocate missing lines, and lock them."""
         matches = [(each, self.lines.look_up(each)) for each in job.core_lines]
         job.lines = {core_line: line for core_line, line in matches if line}
@@ -199,10 +666,10 @@ class OpenCas:
             self.allocate_lines(job)
         shared = job.way in (Way.OVERLAY, Way.PASS) or (job.op == Op.READ and self.is_hit(job))
         lines = [job.lines[each] for each in job.core_lines if each in job.lines]
-        granted = self.resumed.later(lambda: job.thread.do(lambda: self.go(job)))
+        granted = self.resumed.later(partial(job.thread.do, then))
         job.claim = Claim(lines, not shared, granted)
         if job.claim.wanting == 0:
-            self.go(job)
+            then()
 
     def allocate_lines(self, job: Job) -> None:
         """Allocate lines for the core lines without one, or make the job bypass the cache."""
@@ -238,32 +705,37 @@ class OpenCas:
 
     # Jobs with their locks.
 
-    def go(self, job: Job) -> None:
-        """Carry out a job that has all its locks."""
-        job.lines = {each: line for each, line in job.lines.items() if line.holds == each}
-        is_hit = self.is_hit(job)
-        if job.way == Way.INSERT:
-            shared_miss = job.op == Op.READ and not job.claim.exclusive and not is_hit
-            if len(job.lines) < len(job.core_lines) or shared_miss:
+    def serving(self, job: Job) -> Iterator[Step]:
+        """Carry out a job when it has all its locks; lines that it would read past are cleaned."""
+        yield partial(self.lock, job)
+        while True:
+            job.lines = {each: line for each, line in job.lines.items() if line.holds == each}
+            is_hit = self.is_hit(job)
+            misses = job.op == Op.READ and not is_hit
+            is_lost = len(job.lines) < len(job.core_lines) or (misses and not job.claim.exclusive)
+            is_past = (job.op == Op.READ and job.way == Way.PASS) or (
+                job.way == Way.INSERT and misses
+            )
+            dirty = [line for _, line in sorted(job.lines.items()) if line.dirty]
+            if job.way == Way.INSERT and is_lost:
                 job.claim.give_back()
                 job.cut = False
                 self.past(job, Path.MISS, Reason.BUSY)
-                self.begin(job)
-                return
-        if job.op == Op.READ and (job.way == Way.PASS or (job.way == Way.INSERT and not is_hit)):
-            dirty = [line for _, line in sorted(job.lines.items()) if line.dirty]
-            if dirty:
-                in_turn(self.cleaner.cleaning(dirty, lambda: self.go(job), job.thread))
-                return
+                yield partial(self.lock, job)
+            elif is_past and dirty:
+                yield from self.cleaner.cleaning(dirty, job.thread)
+            else:
+                break
         self.count(job, is_hit)
         if job.op == Op.WRITE:
-            in_turn(self.writing(job))
+            yield from self.writing(job)
         elif is_hit and job.way != Way.PASS:
             job.judge(Path.HIT, Reason.NONE)
             job.verdict.pages_hit = len(job.core_lines)
-            each_of(self.places(job, Op.READ), lambda: self.end(job))
+            yield partial(each_of, self.places(job, Op.READ))
+            self.end(job)
         else:
-            in_turn(self.reading(job))
+            yield from self.reading(job)
 
     def reading(self, job: Job) -> Iterator[Step]:
         """Read a job from the core, then end or backfill it."""
@@ -276,7 +748,7 @@ class OpenCas:
             self.make_valid(job)
             self.backfills += 1
             self.blocked |= self.backfills > self.parameters.backfills_max
-        yield lambda then: self.to_origin(Op.READ, job.offset, job.length, then)
+        yield self.at_origin(Op.READ, job)
         do, later = job.thread.do, job.thread.later
         if job.way == Way.INSERT:
             job.done()
@@ -315,12 +787,9 @@ class OpenCas:
         """Write a job to cache, core or both."""
         later = job.thread.later
         lines = [(job.sectors(each), line) for each, line in sorted(job.lines.items())]
-
-        def to_origin(then: Done) -> None:
-            self.to_origin(job.flagged, job.offset, job.length, then)
-
         if job.way == Way.INVALIDATE:
-            yield lambda then: to_origin(later(then))
+            write = self.at_origin(job.flagged, job)
+            yield lambda then: write(later(then))
             changed = [line for sectors, line in lines if line.dirty & sectors]
             for sectors, line in lines:
                 self.lines.invalidate(line, sectors)
@@ -328,19 +797,19 @@ class OpenCas:
             self.make_valid(job)
             places = self.places(job, job.flagged)
             if self.parameters.mode not in (CasMode.WB, CasMode.WO):
-                yield lambda then: each_of([*places, to_origin], then)
+                yield partial(each_of, [*places, self.at_origin(job.flagged, job)])
                 self.end(job)
                 return
             yield lambda then: each_of(places, later(then))
             changed = [line for sectors, line in lines if not sectors <= line.dirty]
             for sectors, line in lines:
                 self.lines.change(line, line.valid, line.dirty | sectors)
-                self.cleaner.chunks.changed(line.holds or 0, 0)
+                self.chunks.changed(line.holds or 0, 0)
                 self.dirtied += 1
                 line.dirtied = self.clock.now, self.dirtied
                 self.cleaner.wake()
         # The metadata of the lines that it changed.
-        yield lambda then: self.write_metadata(changed, job.flagged, then, job.thread)
+        yield partial(self.write_metadata, changed, job.flagged, job.thread)
         self.end(job)
 
     def end(self, job: Job) -> None:
@@ -372,35 +841,26 @@ class OpenCas:
         return result
 
     def in_cache(self, op: int, at: int, length: int) -> Step:
-        """Return a read or write of the fast tier."""
+        """Return a read or write of the fast tier, to be begun now."""
+        self.moved("cache", op, length)
+        return partial(self.fast.submit, op, at, length)
 
-        def submit(then: Done) -> None:
-            self.moved("cache", op, length)
-            self.fast.submit(op, at, length, then)
+    def at_origin(self, op: int, job: Job) -> Step:
+        """Return a job's read or write of the slow tier, to be begun now."""
+        self.moved("core", op, job.length)
+        return partial(self.slow.submit, op, job.offset, job.length)
 
-        return submit
-
-    def to_origin(self, op: int, at: int, length: int, done: Done) -> None:
-        """Read or write the slow tier."""
-        self.moved("core", op, length)
-        self.slow.submit(op, at, length, done)
-
-    def write_metadata(self, lines: list[Line], op: int, done: Done, thread: Thread) -> None:
+    def write_metadata(self, lines: list[Line], op: int, thread: Thread, done: Done) -> None:
         """Write the metadata pages of lines."""
         size = self.parameters.line_bytes
         each = PAGE // (10 + size // 2048)
-        pages = {line.number // each for line in lines}
         start = self.parameters.lines * size
-
-        def write(first: int, end: int) -> Step:
-            self.counts["metadata_writes"] += 1
-            at, length = start + first * PAGE, (end - first) * PAGE
-            return lambda then: self.fast.submit(op, at, length, then)
-
-        if pages:
-            each_of([write(*run) for run in runs(pages)], thread.later(done))
-        else:
-            done()
+        writes = [
+            partial(self.fast.submit, op, start + first * PAGE, (end - first) * PAGE)
+            for first, end in runs({line.number // each for line in lines})
+        ]
+        self.counts["metadata_writes"] += len(writes)
+        each_of(writes, thread.later(done) if writes else done)
 
     # Counters.
 
@@ -425,35 +885,26 @@ class OpenCas:
     @property
     def counters(self) -> dict[str, int]:
         """The counters of `casadm --stats`, and additional ones."""
-        counts = self.counts
-        each = self.parameters.line_bytes // PAGE
-        dirty = sum(map(len, self.lines.dirty)) * each
-        clean = sum(map(len, self.lines.clean)) * each
-        kinds = ("hits", "deferred", "partial_misses", "full_misses", "total")
-        by_op = {
-            f"{op}_{kind}": counts[f"{op}_{kind}"] for op in ("read", "write") for kind in kinds
-        }
-        past = {name: counts[name] for name in ("pass_through_reads", "pass_through_writes")}
-        serviced = by_op["read_total"] + by_op["write_total"]
-        moved = [
-            f"{way}_{place}"
-            for place in ("core", "cache", "exported_object")
-            for way in ("reads_from", "writes_to")
-        ]
+        counts, each = self.counts, self.parameters.line_bytes // PAGE
+        dirty, clean = (
+            sum(map(len, lists)) * each for lists in (self.lines.dirty, self.lines.clean)
+        )
+        serviced = counts["read_total"] + counts["write_total"]
+        moved = [name for name in counts if name.startswith(("reads_from_", "writes_to_"))]
         return {
+            **counts,
             "occupancy": dirty + clean,
             "free": self.lines.free_count * each,
             "clean": clean,
             "dirty": dirty,
-            **by_op,
-            **past,
             "serviced_requests": serviced,
-            "total_requests": serviced + sum(past.values()),
+            "total_requests": serviced
+            + counts["pass_through_reads"]
+            + counts["pass_through_writes"],
             **{name: counts[name] // PAGE for name in moved},
             "cleaned_blocks": counts["cleaned"] // PAGE,
             "evictions": self.lines.evictions,
             "pages_present": (dirty + clean) // each,
-            "metadata_writes": counts["metadata_writes"],
         }
 
 
@@ -466,53 +917,37 @@ class Cleaner:
         self.parameters = cache.parameters
         self.asleep = True
         self.evicting = False
-        self.chunks = Chunks(CHUNK_BYTES // cache.parameters.line_bytes)
+        self.chunks = cache.chunks
         self.empty_s = -(10**9)  # second of the last pass without a stale line (ALRU)
 
-    def cleaning(self, lines: list[Line], done: Done, thread: Thread) -> Iterator[Step]:
+    def cleaning(self, lines: list[Line], thread: Thread) -> Iterator[Step]:
         """Clean locked lines, in order of core lines."""
         cache, size = self.cache, self.parameters.line_bytes
-
-        def read(line: Line) -> Step:
-            return lambda then: cache.fast.submit(Op.READ, line.number * size, size, then)
-
-        def write(line: Line, first: int, end: int) -> Send:
-            assert line.holds is not None
-            at, length = line.holds * size + first * SECTOR, (end - first) * SECTOR
-
-            def submit(then: Done, let_in: Done) -> bool:
-                cache.counts["cleaned"] += length
-                return cache.slow.submit_background(Op.WRITE, at, length, then, let_in)
-
-            return submit
 
         def writes() -> Iterator[Send]:
             # What is dirty is seen when it is sent: the thread may have slept.
             for line in lines:
-                at = 0
-                while left := [run for run in runs(line.dirty) if run[1] > at]:
-                    first, at = left[0]
-                    yield write(line, first, at)
+                end = 0
+                while left := [run for run in runs(line.dirty) if run[1] > end]:
+                    first, end = left[0]
+                    at, length = (line.holds or 0) * size + first * SECTOR, (end - first) * SECTOR
+                    cache.counts["cleaned"] += length
+                    yield partial(cache.slow.submit_background, Op.WRITE, at, length)
 
-        yield lambda then: each_of([read(line) for line in lines], thread.later(then))
+        reads = [partial(cache.fast.submit, Op.READ, line.number * size, size) for line in lines]
+        yield lambda then: each_of(reads, thread.later(then))
         yield lambda then: thread.send_all(writes(), thread.later(then))
         yield lambda then: thread.send(cache.flush_origin, thread.later(then))
         for line in lines:
             cache.lines.change(line, line.valid, set())
-        yield lambda then: cache.write_metadata(lines, Op.WRITE, then, thread)
+        yield partial(cache.write_metadata, lines, Op.WRITE, thread)
         yield lambda then: cache.fast.submit(Op.FLUSH, 0, 0, thread.later(then))
-        done()
 
-    def clean_batch(self, lines: list[Line], done: Done, thread: Thread) -> None:
+    def cleaning_batch(self, lines: list[Line], thread: Thread) -> Iterator[Step]:
         """Lock and clean lines that are not locked yet."""
-        lines = sorted(lines, key=lambda line: line.holds or 0)
-        claim = Claim(lines, False, lambda: None)
-
-        def end() -> None:
-            claim.give_back()
-            done()
-
-        in_turn(self.cleaning(lines, end, thread))
+        claim = Claim(lines, False, nothing)
+        yield from self.cleaning(lines, thread)
+        claim.give_back()
 
     def make_room(self, thread: Thread) -> None:
         """Clean up to 32 lines, so that a later miss can take them."""
@@ -521,7 +956,11 @@ class Cleaner:
         lines = self.cache.lines.choose_dirty(32)
         if lines:
             self.evicting = True
-            self.clean_batch(lines, partial(setattr, self, "evicting", False), thread)
+            in_turn(self.cleaning_batch(in_order(lines), thread), self.has_evicted)
+
+    def has_evicted(self) -> None:
+        """Note that such lines are clean."""
+        self.evicting = False
 
     # The cleaning policy.
 
@@ -534,30 +973,31 @@ class Cleaner:
             self.clock.at((self.clock.now // period + 1) * period, self.run)
 
     def run(self) -> None:
-        """Clean the lines that the policy chooses; sleep if no line is dirty."""
-        if not any(self.cache.lines.dirty):
-            self.asleep = True
-            self.chunks.now = None
-            return
-        if self.parameters.cleaning == Cleaning.ALRU:
-            lines, pause = self.oldest(), 0
-        elif self.chunks.choose():
-            lines, pause = self.of_chunk(), self.parameters.wake_up_ns
-        else:
-            self.run_after(SECOND)
-            return
-        if lines:
-            begun, thread = self.clock.now, next(self.cache.passes)
-            lines = sorted(lines, key=lambda line: line.holds or 0)
-            limit = LARGE_PIECE_LINES if len(lines) > MANY_LINES else PIECE_LINES
-            pieces = [lines[at : at + limit] for at in range(0, len(lines), limit)]
+        """Begin to clean."""
+        in_turn(self.working())
 
-            def cleaned(piece: list[Line]) -> Step:
-                return lambda then: self.clean_batch(piece, then, thread)
-
-            each_of(map(cleaned, pieces), lambda: self.run_after(self.pause(begun, pause)))
-        else:
-            self.run_after(self.parameters.wake_up_ns)
+    def working(self) -> Iterator[Step]:
+        """Clean the lines that the policy chooses, pass after pass, until no line is dirty."""
+        is_alru, wake_up_ns = self.parameters.cleaning == Cleaning.ALRU, self.parameters.wake_up_ns
+        while any(self.cache.lines.dirty):
+            lines, pause = [], wake_up_ns
+            if is_alru:
+                lines = self.oldest()
+            elif self.chunks.choose():
+                lines = self.of_chunk()
+            else:
+                pause = SECOND
+            if lines:
+                begun, thread = self.clock.now, next(self.cache.passes)
+                lines = in_order(lines)
+                limit = LARGE_PIECE_LINES if len(lines) > MANY_LINES else PIECE_LINES
+                pieces = [lines[first:end] for _, first, end in split(0, len(lines), limit)]
+                batches = [partial(in_turn, self.cleaning_batch(piece, thread)) for piece in pieces]
+                yield partial(each_of, batches)
+                pause = self.pause(begun, 0 if is_alru else wake_up_ns)
+            yield partial(self.clock.at, expiry(self.clock.now, pause))
+        self.asleep = True
+        self.chunks.now = None
 
     def pause(self, begun: int, usual: int) -> int:
         """Return the pause after a pass: a second instead of none if a query waits for its end."""
@@ -567,10 +1007,6 @@ class Cleaner:
         # The first query after the begin.
         ahead = max(0, (begun - p.stats_start_ns) // p.stats_interval_ns + 1)
         return SECOND if p.stats_start_ns + ahead * p.stats_interval_ns <= self.clock.now else usual
-
-    def run_after(self, pause: int) -> None:
-        """Run the policy again after a pause in nanoseconds."""
-        self.clock.at(expiry(self.clock.now, pause), self.run)
 
     def oldest(self) -> list[Line]:
         """Return the least recently dirtied stale lines, if the cache is idle (ALRU)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from hybridsim.foundation.cache_parameters import Plain
@@ -70,4 +71,4 @@ class Outcome:
     """
 
     facts: list[Fact] = field(default_factory=list)
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: Counter[str] = field(default_factory=Counter)

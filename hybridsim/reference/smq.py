@@ -5,20 +5,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from hybridsim.foundation.codes import Restart
-from hybridsim.reference.timers import JIFFY
+from hybridsim.reference.clock import JIFFY
 
 LEVELS = 64
 WORK_MAX = 4096
 
 
-class Kind(Enum):
-    """The kind of work on a block."""
-
-    PROMOTION = "promotion"
-    DEMOTION = "demotion"
-    WRITE_BACK = "write-back"
-
-
+Kind = Enum("Kind", "PROMOTION DEMOTION WRITE_BACK")  # of work on a block
 Lock = Enum("Lock", "NONE WRITES ALL")  # which bios work locks out of its block
 
 
@@ -115,17 +108,12 @@ class Multiqueue:
 
     def oldest(self, levels: range) -> Node | None:
         """Return the oldest entry of the lowest non-empty level, or None."""
-        for level in levels:
-            if self.counts[level]:
-                return self.first(level)
-        return None
+        return next((self.first(level) for level in levels if self.counts[level]), None)
 
     def oldest_of_old(self) -> Node | None:
         """Return the oldest node of the lowest level where it is not a sentinel, or None."""
-        for nodes in self.levels:
-            if nodes and not isinstance(nodes[0], Sentinel):
-                return nodes[0]
-        return None
+        oldest = (nodes[0] for nodes in self.levels if nodes)
+        return next((node for node in oldest if not isinstance(node, Sentinel)), None)
 
     def requeue(self, entry: Node, up: int, marks: tuple[Sentinel, Sentinel] | None = None) -> None:
         """Promote an entry by `up` levels; the oldest entry of the new level takes its place."""
@@ -188,18 +176,15 @@ class Hotspot:
         """Record a miss; return the level of its coarse block."""
         number = block // self.each
         entry = self.by_number.get(number)
+        is_hit = entry is not None and entry.level >= 48
+        self.hits += is_hit
+        self.misses += not is_hit
         if entry is None:
-            self.misses += 1
-            entry = Coarse(self.room(), number)
-            self.by_number[number] = entry
+            entry = self.by_number[number] = Coarse(self.room(), number)
             self.queue.append(entry)
-            return entry.level
-        if entry.level >= 48:
-            self.hits += 1
         else:
-            self.misses += 1
-        self.queue.requeue(entry, 0 if entry.hit_in == self.ticks else self.jump)
-        entry.hit_in = self.ticks
+            self.queue.requeue(entry, 0 if entry.hit_in == self.ticks else self.jump)
+            entry.hit_in = self.ticks
         return entry.level
 
     def room(self) -> int:

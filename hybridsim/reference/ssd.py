@@ -4,6 +4,7 @@ from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import SsdParameters
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
+from hybridsim.reference.runs import split, touched
 
 STREAMS = 8  # of writes in sequence that a drive follows at once
 
@@ -89,9 +90,9 @@ class Ssd(Device):
         """Read each page from its die and send it over the link; return the completion time."""
         p = self.parameters
         completion = self.link_free
-        for page, size in self.pages(offset, length):
+        for page, first, last in split(offset, offset + length, p.unit_bytes * p.page_units):
             sensed = self.sense(page % p.dies, p.read_ns + p.step_ns * level(page), begin)
-            completion = max(completion, sensed + self.wire(size))
+            completion = max(completion, sensed + self.wire(last - first))
         return completion
 
     def sense(self, die: int, duration: int, begin: int) -> int:
@@ -227,11 +228,10 @@ class Ssd(Device):
 
     def programmed_units(self, offset: int, length: int, follows: bool) -> int:
         """Return the units of all map entries touched, without one that its stream began."""
-        entry = self.parameters.map_units * self.parameters.unit_bytes
-        entries = set(range(offset // entry, (offset + length - 1) // entry + 1))
-        if follows and self.parameters.map_units > 1 and offset % entry:
-            entries.discard(offset // entry)
-        return len(entries) * self.parameters.map_units
+        p = self.parameters
+        entry = p.map_units * p.unit_bytes
+        is_begun = follows and p.map_units > 1 and offset % entry > 0
+        return (len(touched(offset, offset + length, entry)) - is_begun) * p.map_units
 
     def program(self, turn: int, begin: int, duration: int) -> int:
         """Program the next die in turn, whatever the address; return when it ends."""
@@ -242,13 +242,3 @@ class Ssd(Device):
     def wire(self, size: int) -> int:
         """Return the time of `size` bytes on the link."""
         return size * 10**9 // self.parameters.link_bytes_per_s
-
-    def pages(self, offset: int, length: int) -> list[tuple[int, int]]:
-        """Return the pages that a range touches, in order, each with its touched bytes."""
-        size = self.parameters.unit_bytes * self.parameters.page_units
-        end = offset + length
-        first, last = offset // size, (end - 1) // size
-        return [
-            (page, min(end, (page + 1) * size) - max(offset, page * size))
-            for page in range(first, last + 1)
-        ]

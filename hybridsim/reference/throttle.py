@@ -8,10 +8,8 @@ from math import isqrt
 
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.foundation.machine_parameters import ThrottleParameters
-from hybridsim.reference.clock import Clock, Done
-from hybridsim.reference.controller import Controller
-from hybridsim.reference.tier import Tier
-from hybridsim.reference.timers import JIFFY
+from hybridsim.reference.clock import JIFFY, Clock, Done
+from hybridsim.reference.device import Store
 
 MS = 10**6
 
@@ -26,15 +24,12 @@ class Queue:
     waiting: deque[tuple[int, Done, Done | None]] = field(default_factory=deque)
 
 
-class Throttle:
+class Throttle(Store):
     """Takes the place of the slow tier, which lies behind it and is one device."""
 
-    def __init__(self, clock: Clock, parameters: ThrottleParameters, tier: Tier) -> None:
-        self.clock = clock
-        self.parameters = parameters
-        self.tier = tier
-        self.capacity_bytes = tier.capacity_bytes
-        self.devices = tier.devices
+    def __init__(self, clock: Clock, parameters: ThrottleParameters, tier: Store) -> None:
+        self.clock, self.parameters, self.tier = clock, parameters, tier
+        self.capacity_bytes, self.devices = tier.capacity_bytes, tier.devices
         self.background, self.discards = Queue(), Queue(for_discards=True)
         self.step = 0
         self.full = False
@@ -45,23 +40,14 @@ class Throttle:
         self.watched: object = None
         self.read_samples: list[int] = []
         self.write_samples = 0
-        self.counts: Counter[str] = Counter()
-
-    @property
-    def outstanding(self) -> int:
-        """How many requests are not complete."""
-        return self.tier.outstanding + len(self.background.waiting) + len(self.discards.waiting)
+        self.counters: Counter[str] = Counter(
+            slow_held_writes=0, slow_held_ns=0, slow_throttle_windows=0, slow_throttled_windows=0
+        )
 
     @property
     def is_idle(self) -> bool:
         """Whether every request is complete."""
-        return self.outstanding == 0
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """How long writes waited, and what the windows found."""
-        names = ("held_writes", "held_ns", "throttle_windows", "throttled_windows")
-        return {f"slow_{name}": self.counts[name] for name in names}
+        return self.tier.is_idle and not (self.background.waiting or self.discards.waiting)
 
     # Depths.
 
@@ -99,30 +85,20 @@ class Throttle:
         """Take a request; reads and the writes that somebody waits for pass."""
         plain = op & OP_MASK
         if plain == Op.FLUSH or length == 0:
-            if self.parameters.has_write_cache:
-                self.enter(self.background, op, offset, length, done)
-            else:
-                self.tier.submit(op, offset, length, done)
+            self.submit_background(op, offset, length, done)
         elif plain == Op.READ:
             self.read(op, offset, length, done)
         elif plain == Op.DISCARD:
             self.enter(self.discards, op, offset, length, done)
         else:
-
-            def written() -> None:
-                self.sample_write()
-                done()
-
-            self.tier.submit(op, offset, length, written)
+            self.tier.submit(op, offset, length, self.sampled(done))
 
     def submit_background(
         self, op: int, offset: int, length: int, done: Done, let_in: Done | None = None
     ) -> bool:
-        """Take a write that nobody waits for, or a FLUSH whose sender sleeps while it waits.
-
-        Return whether it waits, until `let_in` is called.
-        """
-        if op & OP_MASK == Op.FLUSH and not self.parameters.has_write_cache:
+        """Take a write that nobody waits for, or a FLUSH; each waits in the same queue."""
+        is_flush = op & OP_MASK == Op.FLUSH or length == 0
+        if is_flush and not self.parameters.has_write_cache:
             self.tier.submit(op, offset, length, done)
             return False
         self.enter(self.background, op, offset, length, done, let_in)
@@ -146,10 +122,14 @@ class Throttle:
 
         self.tier.submit(op, offset, length, complete)
 
-    def sample_write(self) -> None:
-        """A write or discard is complete."""
-        if self.armed is not None:
-            self.write_samples += 1
+    def sampled(self, done: Done) -> Done:
+        """Return what counts a write or discard that is complete."""
+
+        def complete() -> None:
+            self.write_samples += self.armed is not None
+            done()
+
+        return complete
 
     def enter(
         self,
@@ -163,14 +143,15 @@ class Throttle:
         """Send what counts, or let it wait."""
 
         def complete() -> None:
-            if length and op & OP_MASK != Op.FLUSH:
-                self.sample_write()
             self.left(queue)
             done()
 
+        is_data = length and op & OP_MASK != Op.FLUSH
+        ended = self.sampled(complete) if is_data else complete
+
         def go() -> None:
             queue.inflight += 1
-            self.tier.submit(op, offset, length, complete)
+            self.tier.submit(op, offset, length, ended)
             if self.armed is None:
                 self.arm()
 
@@ -197,8 +178,8 @@ class Throttle:
         """Let those that wait pass, in order."""
         while queue.waiting and queue.inflight < self.limit(queue):
             since, go, let_in = queue.waiting.popleft()
-            self.counts["held_writes"] += 1
-            self.counts["held_ns"] += self.clock.now - since
+            self.counters["slow_held_writes"] += 1
+            self.counters["slow_held_ns"] += self.clock.now - since
             go()
             if let_in is not None:
                 self.clock.at(self.clock.now, let_in)
@@ -216,8 +197,8 @@ class Throttle:
         """End a window."""
         window, self.armed = self.armed or 0, None
         n = self.background.inflight + self.discards.inflight
-        self.counts["throttle_windows"] += 1
-        self.counts["throttled_windows"] += self.step > 0
+        self.counters["slow_throttle_windows"] += 1
+        self.counters["slow_throttled_windows"] += self.step > 0
         reads, self.read_samples = self.read_samples, []
         writes, self.write_samples = self.write_samples, 0
         target = self.parameters.target_ns
@@ -263,6 +244,3 @@ class Throttle:
         self.step = step
         self.unknown = 0
         self.full = False
-
-
-Slow = Tier | Controller | Throttle  # what may be the slow tier

@@ -6,20 +6,16 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from itertools import pairwise
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
 from hybridsim.foundation.machine_parameters import HddParameters, RebuildParameters, TierParameters
-from hybridsim.reference.clock import Clock, Done, Parts
-from hybridsim.reference.device import Device
+from hybridsim.reference.clock import Done, Parts, Step, each_of, in_turn
+from hybridsim.reference.device import Device, Store
+from hybridsim.reference.runs import split, touched
 
-
-class Health(Enum):
-    """The health of a member."""
-
-    WHOLE = "whole"
-    FAILED = "failed"
-    REBUILDING = "rebuilding"
+Health = Enum("Health", "WHOLE FAILED REBUILDING")  # of a member
 
 
 @dataclass
@@ -42,25 +38,17 @@ class Member:
     head: int = 0  # end of the last request
     next_read: int = -1  # end of the last READ
 
-    @property
-    def under_way(self) -> int:
-        """The number of device requests under way."""
-        return len(self.began)
-
 
 STRIPE = 4096  # bytes of each member that md treats as one
 SECOND = 10**9
 
 
-class Tier:
+class Tier(Store):
     """One array over the devices of its members."""
 
-    def __init__(
-        self, parameters: TierParameters, devices: Sequence[Device], clock: Clock | None = None
-    ) -> None:
-        p = parameters
-        self.parameters = p
-        self.clock = clock or devices[0].clock
+    def __init__(self, parameters: TierParameters, devices: Sequence[Device]) -> None:
+        self.parameters = p = parameters
+        self.clock = devices[0].clock
         self.capacity_bytes = p.capacity_bytes
         self.devices = devices
         self.members = [Member(device) for device in devices]
@@ -74,23 +62,13 @@ class Tier:
         if p.level in (Level.LINEAR, Level.RAID1):
             self.chunk *= self.rows
             self.rows = 1
-        self.outstanding = 0
         self.under_way = 0
         self.counters: Counter[str] = Counter()
-        self.line: deque[tuple[int, int, int, Done]] = deque()
+        self.line: deque[Done] = deque()  # requests that wait
         self.parity_writes = ParityWrites(self)
         self.rebuild: Rebuild | None = None
         if p.rebuild is not None:
             self.replace(p.rebuild)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether every request is complete."""
-        return self.outstanding == 0
-
-    def fail(self, number: int) -> None:
-        """Lose a member (2.17)."""
-        self.members[number].health = Health.FAILED
 
     def replace(self, parameters: RebuildParameters) -> None:
         """Begin to rebuild a member now."""
@@ -98,64 +76,51 @@ class Tier:
         self.rebuild = Rebuild(self, parameters)
 
     def submit(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Begin a request (its op with flags), or queue it at the queue depth limit."""
+        """Begin a request, or queue it at the queue depth limit."""
         self.outstanding += 1
+        request = partial(in_turn, self.serving(op, offset, length), done)
         if self.under_way == self.parameters.queue_depth > 0:
-            self.line.append((op, offset, length, done))
+            self.line.append(request)
         else:
-            self.begin(op, offset, length, done)
+            request()
 
-    def submit_background(
-        self, op: int, offset: int, length: int, done: Done, let_in: Done | None = None
-    ) -> bool:
-        """Take a write that nobody waits for; return whether it waits in front of the tier: no."""
-        self.submit(op, offset, length, done)
-        return False
-
-    def begin(self, op: int, offset: int, length: int, done: Done) -> None:
+    def serving(self, op: int, offset: int, length: int) -> Iterator[Step]:
         """Issue a request to the members; it completes `path_latency_ns` after its last part."""
         self.under_way += 1
-
-        def on_its_way() -> None:
-            if self.parameters.path_latency_ns:
-                self.clock.at(self.clock.now + self.parameters.path_latency_ns, complete)
-            else:
-                complete()
-
-        def complete() -> None:
-            self.outstanding -= 1
-            self.under_way -= 1
-            if self.line:
-                self.begin(*self.line.popleft())
-            if self.outstanding == 0 and self.rebuild is not None:
-                self.rebuild.array_idle()
-            done()
-
-        all_written = on_its_way
-        if op & FUA and not self.parameters.has_fua:
-            op ^= FUA
-
-            def all_written() -> None:
-                self.to_all(Op.FLUSH, on_its_way)
-
         plain = op & OP_MASK
         is_redundant = self.parities > 0 or self.copies > 1
         if length == 0 or plain == Op.FLUSH or (plain == Op.DISCARD and is_redundant):
-            self.to_all(plain, on_its_way)
+            yield partial(self.to_all, plain)
         elif plain == Op.READ:
-            self.read(offset, length, on_its_way)
-        elif op & PREFLUSH:
-            write = Op.WRITE | (op & FUA)
-            self.to_all(Op.FLUSH, lambda: self.write(write, offset, length, all_written))
+            yield partial(self.read, offset, length)
         else:
-            self.write(op, offset, length, all_written)
+            flushes_behind = op & FUA and not self.parameters.has_fua
+            if op & PREFLUSH:
+                yield partial(self.to_all, Op.FLUSH)
+            kept = plain | (0 if flushes_behind else op & FUA)
+            yield partial(self.write, kept, offset, length)
+            if flushes_behind:
+                yield partial(self.to_all, Op.FLUSH)
+        if self.parameters.path_latency_ns:
+            yield partial(self.clock.at, self.clock.now + self.parameters.path_latency_ns)
+        self.outstanding -= 1
+        self.under_way -= 1
+        if self.line:
+            self.line.popleft()()
+        if self.is_idle and self.rebuild is not None:
+            self.rebuild.array_idle()
 
     def to_all(self, op: int, done: Done) -> None:
         """Send a FLUSH, DISCARD or empty request to every member that has not failed."""
-        parts = Parts(done)
-        for number, member in enumerate(self.members):
-            if member.health != Health.FAILED:
-                self.to_member(op, Range(number, 0, 0), parts.another())
+        each_of([self.of_member(op, n, 0, 0) for n in self.not_failed()], done)
+
+    def not_failed(self) -> list[int]:
+        """Return the members that take writes."""
+        return [n for n, each in enumerate(self.members) if each.health != Health.FAILED]
+
+    def of_member(self, op: int, number: int, start: int, end: int) -> Step:
+        """Return a request for a range of a member as a step."""
+        return partial(self.to_member, op, Range(number, start, end))
 
     def to_member(self, op: int, where: Range, done: Done) -> None:
         """Submit a range to a member's device."""
@@ -195,9 +160,8 @@ class Tier:
         if self.parities:
             self.parity_writes.submit(op, self.segments(offset, length), done)
             return
-        parts = Parts(done)
-        for each in joined_pieces(self.pieces_written(offset, length)):
-            self.to_member(op, each, parts.another())
+        pieces = joined_pieces(self.pieces_written(offset, length))
+        each_of([partial(self.to_member, op, each) for each in pieces], done)
 
     # Where bytes lie.
 
@@ -236,19 +200,14 @@ class Tier:
 
     # Reads, and writes without parity.
 
-    def chunk_parts(self, offset: int, length: int) -> Iterator[tuple[int, int, int]]:
-        """Split a range at chunk borders; yield (chunk, first byte in it, bytes)."""
-        while length > 0:
-            chunk, within = divmod(offset, self.chunk)
-            size = min(length, self.chunk - within)
-            yield chunk, within, size
-            offset += size
-            length -= size
+    def copies_of(self, chunk: int, start: int, end: int) -> list[Range]:
+        """Return where each copy of [start, end), a part of a chunk, lies."""
+        places = [self.place(chunk, copy) for copy in range(self.copies)]
+        moved = [(member, base - chunk * self.chunk) for member, base in places]
+        return [Range(member, start + by, end + by) for member, by in moved]
 
     def ranges(self, offset: int, length: int) -> Iterator[Range]:
         """Yield the member ranges of a READ, each at the moment when it is issued."""
-        if len(self.members) == 1:
-            return iter([Range(0, offset, offset + length)])
         if self.parities and any(each.health != Health.WHOLE for each in self.members):
             pieces = list(self.pieces_read(offset, length))
             readable = all(self.is_readable(each.member, each.end) for each in pieces)
@@ -258,20 +217,13 @@ class Tier:
 
     def pieces_read(self, offset: int, length: int) -> Iterator[Range]:
         """Yield one piece for each chunk part, from the copy chosen for reading."""
-        for chunk, within, size in self.chunk_parts(offset, length):
-            if self.copies == 1:
-                member, base = self.place(chunk)
-                yield Range(member, base + within, base + within + size)
-            else:
-                yield self.choose(chunk, within, size)
+        for part in split(offset, offset + length, self.chunk):
+            copies = self.copies_of(*part)
+            yield self.choose(copies) if len(copies) > 1 else copies[0]
 
-    def choose(self, chunk: int, within: int, size: int) -> Range:
-        """Choose the copy to read a chunk part from."""
-        readable = []
-        for copy in range(self.copies):
-            number, base = self.place(chunk, copy)
-            if self.is_readable(number, base + within + size):
-                readable.append(Range(number, base + within, base + within + size))
+    def choose(self, copies: list[Range]) -> Range:
+        """Choose the copy to read from."""
+        readable = [each for each in copies if self.is_readable(each.member, each.end)]
         if self.parameters.spread == Spread.NEAR:
             chosen = min(readable, key=self.mirror_cost)  # min() gives the first of equals
         else:
@@ -285,16 +237,15 @@ class Tier:
         if where.start in (member.head, member.next_read):
             return 0, 0
         if not isinstance(self.parameters.device, HddParameters):
-            return 1, member.under_way
-        return (1, 0) if member.under_way == 0 else (2, abs(where.start - member.head))
+            return 1, len(member.began)
+        return (2, abs(where.start - member.head)) if member.began else (1, 0)
 
     def pieces_written(self, offset: int, length: int) -> Iterator[Range]:
         """Yield every copy of each chunk part, except on failed members."""
-        for chunk, within, size in self.chunk_parts(offset, length):
-            for copy in range(self.copies):
-                member, base = self.place(chunk, copy)
-                if self.members[member].health != Health.FAILED:
-                    yield Range(member, base + within, base + within + size)
+        for part in split(offset, offset + length, self.chunk):
+            for each in self.copies_of(*part):
+                if self.members[each.member].health != Health.FAILED:
+                    yield each
 
     def pieces_degraded(self, offset: int, length: int) -> Iterator[Range]:
         """Yield the pieces that a READ of rows with parity needs where a member is lost."""
@@ -319,14 +270,12 @@ class Tier:
 
     def segments(self, offset: int, length: int) -> list[Segment]:
         """Return the segments of a range, row by row."""
-        row_bytes = self.data_per_row * self.chunk
-        end = offset + length
-        result = []
-        for row in range(offset // row_bytes, (end - 1) // row_bytes + 1):
-            a = max(offset - row * row_bytes, 0)
-            b = min(end - row * row_bytes, row_bytes)
-            result += row_segments(self.chunk, row, a, b)
-        return result
+        size = self.data_per_row * self.chunk
+        return [
+            segment
+            for row, first, last in split(offset, offset + length, size)
+            for segment in row_segments(self.chunk, row, first - row * size, last - row * size)
+        ]
 
 
 def joined_pieces(pieces: Iterable[Range]) -> Iterator[Range]:
@@ -337,13 +286,13 @@ def joined_pieces(pieces: Iterable[Range]) -> Iterator[Range]:
     """
     opened: dict[int, Range] = {}
     for piece in pieces:
-        open_range = opened.get(piece.member)
-        if open_range is not None and open_range.end == piece.start:
-            open_range.end = piece.end
+        before = opened.get(piece.member)
+        if before is not None and before.end == piece.start:
+            before.end = piece.end
             continue
-        if open_range is not None:
-            yield open_range
-        opened[piece.member] = Range(piece.member, piece.start, piece.end)
+        opened[piece.member] = piece
+        if before is not None:
+            yield before
     yield from (opened[member] for member in sorted(opened))
 
 
@@ -399,13 +348,11 @@ class ParityWrites:
 
     def submit(self, op: int, segments: list[Segment], done: Done) -> None:
         """Write all segments of a request."""
-        parts = Parts(done)
-        for segment in segments:
-            self.take(SegmentWrite(op, segment, parts.another()))
+        each_of([partial(self.take, op, segment) for segment in segments], done)
 
-    def take(self, new: SegmentWrite) -> None:
+    def take(self, op: int, segment: Segment, done: Done) -> None:
         """Begin a segment, or let it wait, or merge it into the segment before it."""
-        row = self.by_row[new.segment.row]
+        new, row = SegmentWrite(op, segment, done), self.by_row[segment.row]
         overlapping = [other for other in row if self.overlap(new, other)]
         if overlapping and self.can_join(new, overlapping[-1]):
             earlier = overlapping[-1]
@@ -415,12 +362,12 @@ class ParityWrites:
             return
         row.append(new)
         if not overlapping:
-            self.begin(new)
+            in_turn(self.writing(new))
 
     def overlap(self, one: SegmentWrite, other: SegmentWrite) -> bool:
         """Whether two segments of a row touch the same stripe of the members."""
-        (a, b), (c, d) = self.tier.bytes_of(one.segment), self.tier.bytes_of(other.segment)
-        return a // STRIPE <= (d - 1) // STRIPE and c // STRIPE <= (b - 1) // STRIPE
+        a, b = (touched(*self.tier.bytes_of(each.segment), STRIPE) for each in (one, other))
+        return max(a.start, b.start) < min(a.stop, b.stop)
 
     def can_join(self, new: SegmentWrite, other: SegmentWrite) -> bool:
         """Whether the other segment can write the data of the new one too."""
@@ -434,17 +381,26 @@ class ParityWrites:
             other.state == "reads" and together == self.tier.data_per_row
         )
 
-    def begin(self, write: SegmentWrite) -> None:
-        """Read the members that the parity is computed from, if any, then write."""
-        start, end = self.tier.bytes_of(write.segment)
-        sources = self.sources(write.segment, end)
-        if not sources:
-            self.write(write)
-            return
+    def writing(self, write: SegmentWrite) -> Iterator[Step]:
+        """Read what the parity is computed from, if anything; write data and parities.
+
+        Then the joined segments complete, waiting ones begin, and at last this one completes.
+        """
+        tier, row = self.tier, self.by_row[write.segment.row]
+        start, end = tier.bytes_of(write.segment)
         write.state = "reads"
-        parts = Parts(lambda: self.write(write))
-        for member in sorted(sources):
-            self.tier.to_member(Op.READ, Range(member, start, end), parts.another())
+        sources = self.sources(write.segment, end)
+        yield partial(each_of, [tier.of_member(Op.READ, n, start, end) for n in sorted(sources)])
+        write.state = "writes"
+        members = self.written_members(write.segment) & {*tier.not_failed()}
+        yield partial(each_of, [tier.of_member(write.op, n, start, end) for n in sorted(members)])
+        row.remove(write)
+        for done in write.joined:
+            tier.clock.at(tier.clock.now, done)
+        for position, other in enumerate(row):
+            if other.state == "waits" and not any(self.overlap(other, o) for o in row[:position]):
+                in_turn(self.writing(other))
+        write.done()
 
     def sources(self, segment: Segment, end: int) -> set[int]:
         """Return the members to read before a segment is written."""
@@ -469,26 +425,6 @@ class ParityWrites:
         parities = range(-tier.parities, 0)  # before the first data chunk
         return {tier.data_member(segment.row, index) for index in [*parities, *segment.data]}
 
-    def write(self, write: SegmentWrite) -> None:
-        """Write data and parities to the members that have not failed."""
-        write.state = "writes"
-        start, end = self.tier.bytes_of(write.segment)
-        parts = Parts(lambda: self.complete(write))
-        for member in sorted(self.written_members(write.segment)):
-            if self.tier.members[member].health != Health.FAILED:
-                self.tier.to_member(write.op, Range(member, start, end), parts.another())
-
-    def complete(self, write: SegmentWrite) -> None:
-        """Complete the joined segments, begin the waiting ones, then complete this one."""
-        row = self.by_row[write.segment.row]
-        row.remove(write)
-        for done in write.joined:
-            self.tier.clock.at(self.tier.clock.now, done)
-        for position, other in enumerate(row):
-            if other.state == "waits" and not any(self.overlap(other, o) for o in row[:position]):
-                self.begin(other)
-        write.done()
-
 
 # The rebuild of a replaced member (2.5.4).
 
@@ -506,9 +442,9 @@ class Rebuild:
         self.member = parameters.member
         self.rates = parameters
         self.pieces = [
-            (row * tier.chunk + start, row * tier.chunk + min(start + self.PIECE_BYTES, tier.chunk))
+            (row * tier.chunk + first, row * tier.chunk + last)
             for row in range(tier.rows)
-            for start in range(0, tier.chunk, self.PIECE_BYTES)
+            for _, first, last in split(0, tier.chunk, self.PIECE_BYTES)
         ]
         chunks = range(0 if tier.parities else tier.capacity_bytes // tier.chunk)
         self.chunks = {tier.place(k, copy): k for k in chunks for copy in range(tier.copies)}
@@ -543,7 +479,7 @@ class Rebuild:
                 if self.timer is None or wait_until < self.timer:
                     self.set_timer(wait_until)
                 return
-            self.begin()
+            in_turn(self.moving(self.next))
 
     @property
     def span(self) -> int:
@@ -571,20 +507,24 @@ class Rebuild:
         self.timer = time
         self.clock.at(time, ring)
 
-    def begin(self) -> None:
-        """Read a piece, then write it."""
-        piece = self.next
+    def moving(self, piece: int) -> Iterator[Step]:
+        """Read a piece, then write it to the new member."""
         start, end = self.pieces[piece]
         self.next += 1
         self.free = self.clock.now + (end - start) * SECOND // self.rates.max_bytes_per_s
         self.due = min(self.due, self.clock.now)
         self.due += (end - start) * SECOND // self.rates.min_bytes_per_s
         sources = self.sources(start, end)
-        parts = Parts(lambda: self.write(piece))
-        for each in sources:
-            self.tier.to_member(Op.READ, each, parts.another())
-        if not sources:
-            self.write(piece)
+        yield partial(each_of, [partial(self.tier.to_member, Op.READ, each) for each in sources])
+        yield self.tier.of_member(Op.WRITE, self.member, start, end)
+        self.written.add(piece)
+        while self.oldest in self.written:
+            self.written.remove(self.oldest)
+            self.oldest += 1
+        if self.is_over:
+            self.tier.members[self.member].health = Health.WHOLE
+        else:
+            self.look()
 
     def sources(self, start: int, end: int) -> list[Range]:
         """Return the ranges that a piece is computed or copied from."""
@@ -596,24 +536,6 @@ class Rebuild:
         chunk = self.chunks.get((self.member, row * tier.chunk))
         if chunk is None:
             return []
-        for copy in range(tier.copies):
-            member, base = tier.place(chunk, copy)
-            if member in whole:
-                return [Range(member, base + within, base + within + end - start)]
-        return []
-
-    def write(self, piece: int) -> None:
-        """Write a piece to the new member."""
-        start, end = self.pieces[piece]
-
-        def done() -> None:
-            self.written.add(piece)
-            while self.oldest in self.written:
-                self.written.remove(self.oldest)
-                self.oldest += 1
-            if self.is_over:
-                self.tier.members[self.member].health = Health.WHOLE
-            else:
-                self.look()
-
-        self.tier.to_member(Op.WRITE, Range(self.member, start, end), done)
+        at = chunk * tier.chunk + within
+        copies = tier.copies_of(chunk, at, at + end - start)
+        return [each for each in copies if each.member in whole][:1]

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, groupby, takewhile
 
 from hybridsim.foundation.cache_parameters import WritecacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.reference.cache import Verdict
-from hybridsim.reference.clock import Clock, Done, Parts, Step, each_of, in_turn
-from hybridsim.reference.page import runs
-from hybridsim.reference.throttle import Slow
+from hybridsim.reference.clock import (
+    Alarm,
+    Clock,
+    Done,
+    Parts,
+    Step,
+    each_of,
+    expiry,
+    in_turn,
+    nothing,
+)
+from hybridsim.reference.device import Store
+from hybridsim.reference.runs import covered, runs, touched
 from hybridsim.reference.tier import Tier
-from hybridsim.reference.timers import expiry
 
 SUPERBLOCK_BYTES, REGION_BYTES, REGION_SLOTS = 4 * 1024, 64 * 1024, 4096
 
 
+@dataclass
 class Awaited:
     """Requests under way, for the end of which something may wait."""
 
-    def __init__(self) -> None:
-        self.number = 0
-        self.waits: Done | None = None
+    number: int = 0
+    waits: Done | None = None
 
     def wait(self, done: Done) -> None:
         """Call `done` when none is under way."""
@@ -32,12 +43,18 @@ class Awaited:
         else:
             done()
 
-    def ended(self) -> None:
-        """Count one that is complete."""
-        self.number -= 1
-        if self.waits and not self.number:
-            done, self.waits = self.waits, None
+    def one(self, done: Done) -> Done:
+        """Count one more; return what ends it, before it calls `done`."""
+        self.number += 1
+
+        def ended() -> None:
+            self.number -= 1
+            if self.waits and not self.number:
+                waits, self.waits = self.waits, None
+                waits()
             done()
+
+        return ended
 
 
 class Commits:
@@ -57,52 +74,46 @@ class Commits:
     def begin(self, parts: Parts | None = None) -> None:
         """Begin a commit if data were written; the commit becomes a part of `parts`."""
         if self.allocated or self.overwrote:
-            in_turn(self.committing(parts.another() if parts else lambda: None))
+            in_turn(self.committing(), parts.another() if parts else nothing)
 
-    def committing(self, done: Done) -> Iterator[Step]:
+    def committing(self) -> Iterator[Step]:
         """Yield the steps of a commit."""
-        has_allocated = self.allocated > 0
+        cache, has_allocated = self.cache, self.allocated > 0
         self.allocated, self.overwrote = 0, False
         self.count += 1
         self.locked = True
         if has_allocated:
             yield self.writing(self.freed, self.new)
         yield self.writes.wait
-        yield self.sending(Op.FLUSH)
+        yield partial(self.fast.submit, Op.FLUSH, 0, 0)
         if has_allocated:
-            yield self.sending(Op.WRITE | FUA, self.start, SUPERBLOCK_BYTES)
+            yield partial(self.fast.submit, Op.WRITE | FUA, self.start, SUPERBLOCK_BYTES)
         self.locked = False
-        self.cache.committed(has_allocated)
-        self.cache.unlock()
-        done()
+        if has_allocated:
+            for slot in cache.slots:
+                slot.committed = True
+        if cache.chooses:
+            cache.chooses = False
+            cache.choose()
+        cache.unlock()
 
-    def note_freed(self, done: Done) -> Iterator[Step]:
+    def noting_freed(self) -> Iterator[Step]:
         """Yield the steps that make it durable that slots were freed."""
         self.locked = True
         yield self.reads.wait
         yield self.writing(self.freed)
-        yield self.sending(Op.FLUSH)
+        yield partial(self.fast.submit, Op.FLUSH, 0, 0)
         self.locked = False
-        done()
-        self.cache.unlock()
-
-    def sending(self, op: int, offset: int = 0, length: int = 0) -> Step:
-        """Return a request to the fast tier as a step."""
-        return lambda done: self.fast.submit(op, offset, length, done)
 
     def writing(self, *kinds: set[int]) -> Step:
         """Return as a step: write the regions of these kinds, each run of them at once."""
-
-        def write(done: Done) -> None:
-            regions = set().union(*kinds)
-            for kind in kinds:
-                kind.clear()
-            at = self.start + SUPERBLOCK_BYTES
-            sizes = [(at + first * REGION_BYTES, (end - first) * REGION_BYTES)
-                     for first, end in runs(regions)]  # fmt: skip
-            each_of([self.sending(Op.WRITE, *size) for size in sizes], done)
-
-        return write
+        regions = set().union(*kinds)
+        for kind in kinds:
+            kind.clear()
+        at = self.start + SUPERBLOCK_BYTES
+        sizes = [(at + first * REGION_BYTES, (end - first) * REGION_BYTES)
+                 for first, end in runs(regions)]  # fmt: skip
+        return partial(each_of, [partial(self.fast.submit, Op.WRITE, *size) for size in sizes])
 
 
 QUEUE_MAX = 256
@@ -123,11 +134,11 @@ class Copier:
     def work(self) -> None:
         """Write what is read, read what is added, and report what is done, until it sleeps."""
         while self.to_write and self.writing < QUEUE_MAX and not self.sleeps:
-            self.write(self.to_write.popleft())
+            in_turn(self.write(self.to_write.popleft()))
         if self.sleeps or self.to_write:
             return
         while self.to_read and self.reading < QUEUE_MAX:
-            self.read()
+            in_turn(self.read())
         if self.to_read:
             return
         while self.done:
@@ -139,7 +150,7 @@ class Copier:
         """Whether it sleeps, or waits for room in a queue."""
         return self.sleeps or bool(self.to_write or self.to_read)
 
-    def read(self) -> None:
+    def read(self) -> Iterator[Step]:
         """Read the first copy, and those behind it that lie in the next slots."""
         together = [self.to_read.popleft()]
         while self.to_read and self.to_read[0][0].number == together[-1][-1].number + 1:
@@ -147,32 +158,29 @@ class Copier:
                 break
             together.append(self.to_read.popleft())
         self.reading += 1
-
-        def done() -> None:
-            self.reading -= 1
-            self.to_write.extend(together)
-            self.work()
-
         at, blocks = together[0][0].number * self.cache.size, sum(map(len, together))
-        self.cache.fast.submit(Op.READ, at, blocks * self.cache.size, done)
+        yield partial(self.cache.fast.submit, Op.READ, at, blocks * self.cache.size)
+        self.reading -= 1
+        self.to_write.extend(together)
+        self.work()
 
-    def write(self, copy: list[Slot]) -> None:
+    def write(self, copy: list[Slot]) -> Iterator[Step]:
         """Write a copy, and sleep if the disk holds it back."""
         self.writing += 1
+        yield partial(self.send, self.cache.extent([slot.block for slot in copy]))
+        self.writing -= 1
+        self.done.append(copy)
+        self.cache.counts["blocks_written_back"] += len(copy)
+        self.work()
 
-        def done() -> None:
-            self.writing -= 1
-            self.done.append(copy)
-            self.cache.counts["blocks_written_back"] += len(copy)
-            self.work()
+    def send(self, extent: tuple[int, int], done: Done) -> None:
+        """Send a write; sleep until it is let in."""
+        self.sleeps = self.cache.slow.submit_background(Op.WRITE, *extent, done, self.wake)
 
-        def let_in() -> None:
-            self.sleeps = False
-            self.work()
-
-        start = copy[0].block * self.cache.size
-        length = min((copy[-1].block + 1) * self.cache.size, self.cache.slow.capacity_bytes) - start
-        self.sleeps = self.cache.slow.submit_background(Op.WRITE, start, length, done, let_in)
+    def wake(self) -> None:
+        """Work on."""
+        self.sleeps = False
+        self.work()
 
 
 PASS_BLOCKS = 64
@@ -195,12 +203,11 @@ class Job:
     """A request under way."""
 
     op: Op
-    blocks: range
     offset: int
-    length: int
+    end: int
+    blocks: range  # of a WRITE those that are not written
     parts: Parts
     verdict: Verdict
-    written: int = 0  # number of blocks written
     held: Done | None = None  # a part that is open while the job waits for a slot
 
 
@@ -208,21 +215,22 @@ class Writecache:
     """Sits between the source and the tiers."""
 
     def __init__(
-        self, clock: Clock, parameters: WritecacheParameters, slow: Slow, fast: Tier
+        self, clock: Clock, parameters: WritecacheParameters, slow: Store, fast: Tier
     ) -> None:
-        self.clock = clock
-        self.parameters = parameters
+        self.clock, self.parameters, self.slow, self.fast = clock, parameters, slow, fast
         self.size = parameters.block_bytes
-        self.slow, self.fast = slow, fast
         self.slots = [Slot(number) for number in range(parameters.blocks)]
         self.free = deque(self.slots)
         self.cached: dict[int, Slot] = {}
         self.order: dict[Slot, None] = {}  # not being written back, in order of allocation
         self.queue: deque[Job] = deque()
         self.commits = Commits(self)
-        self.timer_set = False
+        self.timer = Alarm(clock, self.autocommit)
         self.commits_next = False  # whether the timer found the cache locked
-        self.server_called = self.writer_called = False
+        self.server, self.writer = (
+            Alarm(clock, self.serve_first),
+            Alarm(clock, lambda: in_turn(self.begin_pass())),
+        )
         self.drains = False
         self.copier = Copier(self)
         self.around = 0
@@ -232,7 +240,7 @@ class Writecache:
         self.landed: list[list[Slot]] = []
         self.flushing = False
         self.chooses = False  # whether a commit is the writer's, which then chooses
-        self.to_free: list[list[Slot]] | None = None  # copies that wait for the lock
+        self.frees: Done | None = None  # frees copies, when the lock is free
         self.counts: Counter[str] = Counter()
         self.high, self.low = parameters.high_watermark_blocks, parameters.low_watermark_blocks
         self.cleans = False  # whether it caches no more blocks
@@ -267,9 +275,7 @@ class Writecache:
     @property
     def counters(self) -> dict[str, int]:
         """The counters of `dmsetup status`, and additional ones."""
-        names = "reads read_hits writes write_hits_uncommitted write_hits_committed writes_around"
-        names += " writes_allocated writes_blocked flushes discards blocks_written_back"
-        return {name: self.counts[name] for name in names.split()} | {
+        return self.counts | {
             "free_blocks": len(self.free),
             "blocks_under_writeback": sum(slot.flies for slot in self.slots),
             "commits": self.commits.count,
@@ -279,55 +285,39 @@ class Writecache:
     def submit(self, op: Op, offset: int, length: int, done: Done, flags: int = 0) -> Verdict:
         """Submit a request; the verdict is final when the request completes."""
         if op == Op.FLUSH or length == 0:
-            verdict = Verdict(Path.BYPASS, Reason.FLUSH, 0)
-            self.enqueue(self.job(Op.FLUSH, 0, 0, done, verdict))
-            return verdict
-        touched = (offset + length - 1) // self.size - offset // self.size + 1
-        if op in (Op.READ, Op.DISCARD):
-            verdict = Verdict(Path.BYPASS, Reason.DISCARD, 0)
-            if op == Op.READ:
-                verdict = Verdict(Path.HIT, Reason.NONE, touched)
-            self.enqueue(self.job(op, offset, length, done, verdict))
-            return verdict
-        verdict = Verdict(Path.BYPASS, Reason.WRITE, touched)
+            op, offset, length, flags = Op.FLUSH, 0, 0, 0
+        blocks = len(touched(offset, offset + length, self.size))
+        verdict = {
+            Op.READ: Verdict(Path.HIT, Reason.NONE, blocks),
+            Op.WRITE: Verdict(Path.BYPASS, Reason.WRITE, blocks),
+            Op.DISCARD: Verdict(Path.BYPASS, Reason.DISCARD, 0),
+            Op.FLUSH: Verdict(Path.BYPASS, Reason.FLUSH, 0),
+        }[op]
 
-        def flush(then: Done) -> None:
-            self.enqueue(self.job(Op.FLUSH, 0, 0, then, verdict))
+        def jobs() -> Iterator[Step]:
+            if flags & PREFLUSH:
+                yield partial(self.enqueue, Op.FLUSH, 0, 0, verdict)
+            yield partial(self.enqueue, op, offset, offset + length, verdict)
+            if flags & FUA:
+                yield partial(self.enqueue, Op.FLUSH, 0, 0, verdict)
 
-        def write() -> None:
-            then = (lambda: flush(done)) if flags & FUA else done
-            self.enqueue(self.job(op, offset, length, then, verdict))
-
-        if flags & PREFLUSH:
-            flush(write)
-        else:
-            write()
+        in_turn(jobs(), done)
         return verdict
-
-    def job(self, op: Op, offset: int, length: int, done: Done, verdict: Verdict) -> Job:
-        """Return a new job."""
-        blocks = range(offset // self.size, -(-(offset + length) // self.size))
-        return Job(op, blocks, offset, length, Parts(done), verdict)
 
     # The queue.
 
-    def enqueue(self, job: Job) -> None:
+    def enqueue(self, op: Op, offset: int, end: int, verdict: Verdict, done: Done) -> None:
         """Serve a job now, or queue it."""
+        job = Job(op, offset, end, touched(offset, end, self.size), Parts(done), verdict)
         if self.queue or self.commits.locked or not self.serve(job):
             self.queue.append(job)
 
-    def call_server(self) -> None:
-        """Schedule the first job of the queue."""
-        if self.queue and not self.server_called:
-            self.server_called = True
-            self.clock.at(self.clock.now, self.serve_first)
-
     def serve_first(self) -> None:
         """Serve the first job of the queue, if possible."""
-        self.server_called = False
         if not self.commits.locked and self.serve(self.queue[0]):
             self.queue.popleft()
-            self.call_server()
+            if self.queue:
+                self.server.set()
 
     def serve(self, job: Job) -> bool:
         """Serve a job; return whether it is served completely."""
@@ -346,39 +336,20 @@ class Writecache:
 
     def read(self, job: Job) -> None:
         """Read each block from the tier that holds it."""
-        missing: list[int] = []
-        for block in job.blocks:
-            slot = self.cached.get(block)
-            if slot is None:
-                missing.append(block)
+        for is_cached, blocks in groupby(job.blocks, lambda block: block in self.cached):
+            if not is_cached:
+                self.slow.submit(Op.READ, *self.extent([*blocks]), job.parts.another())
                 continue
-            self.read_slow(job, missing)
-            missing = []
-            job.verdict.pages_hit += 1
-            self.fast.submit(Op.READ, slot.number * self.size, self.size, self.reading(job))
-        self.read_slow(job, missing)
+            for block in blocks:
+                job.verdict.pages_hit += 1
+                at, read = self.cached[block].number, self.commits.reads.one(job.parts.another())
+                self.fast.submit(Op.READ, at * self.size, self.size, read)
         self.counts["reads"] += len(job.blocks)
         self.counts["read_hits"] += job.verdict.pages_hit
         if job.verdict.pages_hit < len(job.blocks):
             job.verdict.path, job.verdict.reason = Path.MISS, Reason.NOT_WRITTEN
 
-    def reading(self, job: Job) -> Done:
-        """Return what ends a read of a slot."""
-        part = job.parts.another()
-        self.commits.reads.number += 1
-
-        def done() -> None:
-            self.commits.reads.ended()
-            part()
-
-        return done
-
-    def read_slow(self, job: Job, blocks: list[int]) -> None:
-        """Read consecutive blocks from the slow tier, if there are any."""
-        if blocks:
-            self.slow.submit(Op.READ, *self.extent(blocks), job.parts.another())
-
-    def extent(self, blocks: list[int]) -> tuple[int, int]:
+    def extent(self, blocks: Sequence[int]) -> tuple[int, int]:
         """Return offset and length of consecutive blocks on the slow tier, in bytes."""
         start = blocks[0] * self.size
         return start, min((blocks[-1] + 1) * self.size, self.slow.capacity_bytes) - start
@@ -386,13 +357,12 @@ class Writecache:
     def discard(self, job: Job) -> None:
         """Drop the discarded whole blocks, and pass the DISCARD to the slow tier."""
         self.counts["discards"] += 1
-        end = job.offset + job.length
-        for block in range(-(-job.offset // self.size), end // self.size):
+        for block in covered(job.offset, job.end, self.size):
             slot = self.cached.get(block)
             if slot is not None and not slot.flies and slot.older is None:
                 del self.cached[block], self.order[slot]
                 self.give_back(slot)
-        self.slow.submit(Op.DISCARD, job.offset, job.length, job.parts.another())
+        self.slow.submit(Op.DISCARD, job.offset, job.end - job.offset, job.parts.another())
 
     def give_back(self, slot: Slot) -> None:
         """Free a slot."""
@@ -404,47 +374,42 @@ class Writecache:
 
     def write(self, job: Job) -> bool:
         """Write as many blocks as possible; return whether all are written."""
-        while job.written < len(job.blocks):
-            rest = job.blocks[job.written :]
-            slot = self.cached.get(rest[0])
+        while job.blocks:
+            slot = self.cached.get(job.blocks[0])
             if slot is not None and not slot.flies:
-                number = self.overwrite(job, rest)
+                number = self.overwrite(job)
             elif self.free and not (self.cleans and slot is None):
-                number = self.allocate(job, rest)
+                number = self.allocate(job)
             elif slot is None:
-                number = self.write_around(job, rest)
+                number = self.write_around(job)
             else:
                 break
-            job.written += number
+            job.blocks = job.blocks[number:]
             self.counts["writes"] += number
-        complete = job.written == len(job.blocks)
-        if not complete and not job.held:
+        if job.blocks and not job.held:
             job.held = job.parts.another()
             self.counts["writes_blocked"] += 1
-        if complete and job.held:
+        if not job.blocks and job.held:
             job.held()
         self.check()
         if self.commits.allocated >= self.parameters.autocommit_blocks:
             self.commits.begin()
-        elif self.commits.allocated and not self.timer_set:
-            self.timer_set = True
-            wait_ns = self.parameters.autocommit_time_ns
-            self.clock.at(expiry(self.clock.now, wait_ns), self.autocommit)
-        return complete
+        elif self.commits.allocated:
+            self.timer.set(expiry(self.clock.now, self.parameters.autocommit_time_ns))
+        return not job.blocks
 
     def autocommit(self) -> None:
         """Commit the allocations that have waited for long enough."""
-        self.timer_set = False
         if self.commits.locked:
             self.commits_next = True
         elif self.commits.allocated:
             self.commits.begin()
 
-    def overwrite(self, job: Job, rest: range) -> int:
+    def overwrite(self, job: Job) -> int:
         """Overwrite cached blocks in place; return their number."""
-        first = self.cached[rest[0]].number
+        first = self.cached[job.blocks[0]].number
         number = 0
-        for at, block in enumerate(rest):
+        for at, block in enumerate(job.blocks):
             slot = self.cached.get(block)
             if slot is None or slot.flies or slot.number != first + at:
                 break
@@ -455,11 +420,11 @@ class Writecache:
         self.write_fast(job, first, number)
         return number
 
-    def allocate(self, job: Job, rest: range) -> int:
+    def allocate(self, job: Job) -> int:
         """Write blocks to free slots; return their number."""
         first = self.free[0].number
         number = 0
-        for at, block in enumerate(rest):
+        for at, block in enumerate(job.blocks):
             old = self.cached.get(block)
             is_next = self.free and self.free[0].number == first + at
             if not is_next or (old is not None and not old.flies):
@@ -477,22 +442,12 @@ class Writecache:
 
     def write_fast(self, job: Job, first: int, number: int) -> None:
         """Write consecutive slots."""
-        part = job.parts.another()
-        self.commits.writes.number += 1
+        written = self.commits.writes.one(job.parts.another())
+        self.fast.submit(Op.WRITE, first * self.size, number * self.size, written)
 
-        def done() -> None:
-            self.commits.writes.ended()
-            part()
-
-        self.fast.submit(Op.WRITE, first * self.size, number * self.size, done)
-
-    def write_around(self, job: Job, rest: range) -> int:
+    def write_around(self, job: Job) -> int:
         """Write blocks to the slow tier; return their number."""
-        blocks = [rest[0]]
-        for block in rest[1:]:
-            if block in self.cached:
-                break
-            blocks.append(block)
+        blocks = [*takewhile(lambda block: block not in self.cached, job.blocks)]
         self.counts["writes_around"] += len(blocks)
         self.slow.submit(Op.WRITE, *self.extent(blocks), self.passing(job))
         return len(blocks)
@@ -511,25 +466,18 @@ class Writecache:
 
         return done
 
-    def committed(self, allocated: bool) -> None:
-        """Handle the end of a commit."""
-        if allocated:
-            for slot in self.slots:
-                slot.committed = True
-        if self.chooses:
-            self.chooses = False
-            self.choose()
-
     def unlock(self) -> None:
         """Let go on what waits for the lock, unless it is taken again."""
-        if not self.commits.locked and self.to_free is not None:
-            self.free_copies()
+        if not self.commits.locked and self.frees:
+            frees, self.frees = self.frees, None
+            frees()
         if not self.commits.locked and self.commits_next:
             self.commits_next = False
             if self.commits.allocated:
                 self.commits.begin()
         if not self.commits.locked:
-            self.call_server()
+            if self.queue:
+                self.server.set()
             self.call_writer()
 
     # Write-back.
@@ -542,13 +490,11 @@ class Writecache:
 
     def call_writer(self, at: int | None = None) -> None:
         """Schedule the next pass."""
-        if self.drains and not self.writer_called:
-            self.writer_called = True
-            self.clock.at(self.clock.now if at is None else at, self.begin_pass)
+        if self.drains:
+            self.writer.set(at)
 
-    def begin_pass(self) -> None:
+    def begin_pass(self) -> Iterator[Step]:
         """Choose copies, if possible."""
-        self.writer_called = False
         if self.commits.locked or self.copier.is_busy:
             return
         if self.clock.now < self.next_pass:
@@ -565,15 +511,12 @@ class Writecache:
             return
         if self.commits.overwrote and self.commits.writes.number:
             self.commits.locked = True
-            self.commits.writes.wait(self.choose_and_unlock)
+            yield self.commits.writes.wait
+            self.commits.locked = False
+            self.choose()
+            self.unlock()
         else:
             self.choose()
-
-    def choose_and_unlock(self) -> None:
-        """Choose copies when the writes that were waited for are complete."""
-        self.commits.locked = False
-        self.choose()
-        self.unlock()
 
     def choose(self) -> None:
         """Choose copies, or begin a commit first."""
@@ -618,40 +561,25 @@ class Writecache:
         """Take a copy that the worker reports."""
         self.landed.append(copy)
         if not self.flushing:
-            self.flush()
+            in_turn(self.freeing())
 
-    def flush(self) -> None:
-        """Flush the slow tier for all written copies, then free their slots."""
+    def freeing(self) -> Iterator[Step]:
+        """Flush the slow tier for all written copies, free their slots, and make that durable."""
         self.flushing = True
         copies, self.landed = self.landed, []
-
-        def flushed() -> None:
-            self.to_free = copies
-            if not self.commits.locked:
-                self.free_copies()
-
-        self.slow.submit(Op.FLUSH, 0, 0, flushed)
-
-    def free_copies(self) -> None:
-        """Free the slots of the flushed copies, and make that durable."""
-        copies, self.to_free = self.to_free or [], None
-        for slots in reversed(copies):
-            for slot in slots:
-                self.free_flown(slot)
-
-        def freed() -> None:
-            self.flushing = False
-            if self.landed:
-                self.flush()
-
-        in_turn(self.commits.note_freed(freed))
-
-    def free_flown(self, slot: Slot) -> None:
-        """Free a slot that was written back."""
-        newest = self.cached[slot.block]
-        if newest is slot:
-            del self.cached[slot.block]
-        else:
-            newest.older = None
-        slot.flies = False
-        self.give_back(slot)
+        yield partial(self.slow.submit, Op.FLUSH, 0, 0)
+        if self.commits.locked:
+            yield partial(setattr, self, "frees")
+        for slot in chain.from_iterable(reversed(copies)):
+            newest = self.cached[slot.block]
+            if newest is slot:
+                del self.cached[slot.block]
+            else:
+                newest.older = None
+            slot.flies = False
+            self.give_back(slot)
+        yield from self.commits.noting_freed()
+        self.flushing = False
+        if self.landed:
+            in_turn(self.freeing())
+        self.unlock()
