@@ -61,17 +61,13 @@ def catalog(
     if as_json:
         args.echo_document(CATALOG, {"drives": [_short(entry) for entry in entries]})
         return
-    for line in _list_text(entries):
-        click.echo(line)
+    lines = _list_text(entries)
     if kind is None:
-        click.echo()
         every = ", ".join(systems())
-        for line in wrapped(f"Whole systems (hybridsim scenario show --preset NAME): {every}"):
-            click.echo(line)
-    click.echo()
+        lines += ["", *wrapped(f"Whole systems (hybridsim scenario show --preset NAME): {every}")]
     use = 'In a scenario: drive = "NAME".  Sources of its values: hybridsim catalog show NAME'
-    for line in [use] if columns() == WIDEST else wrapped(use):
-        click.echo(line)
+    lines += ["", *([use] if columns() == WIDEST else wrapped(use))]
+    click.echo("\n".join(lines))
 
 
 @args.command(

@@ -11,7 +11,7 @@ from hybridsim.cli import arguments as args
 from hybridsim.cli.hits import REPLACEMENTS, page_option, policy_options
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import counted, percent
-from hybridsim.show.page import columns, wrapped
+from hybridsim.show.page import columns, is_ascii, wrapped
 
 if TYPE_CHECKING:
     from hybridsim.studies.mrc import Curve
@@ -89,10 +89,9 @@ def drawn(curve: Curve) -> str:
     from hybridsim.show.curve import draw
 
     plot = min(columns() - 8, WIDEST)
-    ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
     end = float(curve.pages[-1])
     lines = draw(
-        curve.pages.astype(float), curve.miss_ratio, end, 1.0, plot, HEIGHT, ascii_only,
+        curve.pages.astype(float), curve.miss_ratio, end, 1.0, plot, HEIGHT, is_ascii(sys.stdout),
         gaps=False,
     )  # fmt: skip
     marks = {0: "100%", HEIGHT // 2: " 50%", HEIGHT - 1: "  0%"}
