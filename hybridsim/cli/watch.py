@@ -150,11 +150,13 @@ def watch(
         """Return the caches, empty, for requests from a piece on."""
         caches: list[Simulated] = []
         real = study.settings(begun.state or kept.status())
-        if real is not None:
-            caches.append(_as_it_runs(site, real, begun))
+        size = volume_bytes or 0
+        if real is not None:  # as it runs
+            values, size = real
+            kind = site.with_options(cache=values.pop("cache.kind"))
+            caches.append(study.KernelCache(kind.with_values(values), size, _origin_ns(begun)))
         if "page" in kinds and (real is None or cache_size):
             caches.append(study.PageCaches(sizes, policy, page_bytes))
-        size = real[1] if real is not None else volume_bytes or 0
         return caches + _on_devices(site, kinds, sizes, size, begun)
 
     try:
@@ -230,15 +232,6 @@ def _begun(pieces: Iterator[Piece]) -> tuple[Iterator[Piece], Piece | None]:
 def _origin_ns(piece: Piece) -> int:
     """Return when the watch begins: with the first request, or when the counters were read."""
     return int(min([piece.now_ns, *piece.rows.arrival_ns[:1]]))
-
-
-def _as_it_runs(site: args.Scenario, real: tuple[dict[str, str], int], begun: Piece) -> Simulated:
-    """Return the simulation of the running cache."""
-    from hybridsim.studies.watch.watching import KernelCache
-
-    values, volume_bytes = real
-    kind = site.with_options(cache=values.pop("cache.kind"))
-    return KernelCache(kind.with_values(values), volume_bytes, _origin_ns(begun))
 
 
 def _on_devices(
