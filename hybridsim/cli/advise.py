@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from hybridsim.answers.goals import GOALS
@@ -59,8 +61,6 @@ def advise(
     the questions of the guide (is the load I/O-bound, random, has it a hot spot), and more disks,
     short-stroked disks and all SSD for comparison, with prices ([price] in the scenario).
     """
-    from functools import partial
-
     from hybridsim.show.advice import text
     from hybridsim.studies.advise import advise as ask
     from hybridsim.traces.trace import captures_of
@@ -101,8 +101,6 @@ def _fleet(
     out: args.Outputs,
 ) -> None:
     """Advise for each trace, and for the purchase."""
-    from functools import partial
-
     from hybridsim.show.fleet_advice import text
     from hybridsim.studies.advise_fleet import advise_fleet
     from hybridsim.studies.sweep.named_trace import NamedTrace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hybridsim.caches import CACHES
 from hybridsim.cli import arguments as args
 from hybridsim.cli.running import Line, estimated, progress, refuse, write_answer
@@ -24,8 +26,6 @@ def size(
     compared on the same requests, decide.  It tries four sizes per factor of two.  Exit code 4: no
     size meets the requirements.
     """
-    from functools import partial
-
     from hybridsim.answers.requirements import parse_all
     from hybridsim.show.size import text
     from hybridsim.studies.size import size as smallest
