@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -90,7 +91,6 @@ def serve(
     since.  Neither device may be in use; a --fast that holds other data is refused.  See
     docs/how-to/serve.md for clients.
     """
-    from pathlib import Path
 
     from hybridsim.cli.prometheus import address_of, serving
     from hybridsim.studies.serve import Setting, run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -79,7 +80,6 @@ def setup(
     Lines with a command begin with #, so that a shell ignores them: --script prints a section that
     a shell runs.
     """
-    import sys
 
     from hybridsim.answers.setup import Site
     from hybridsim.answers.setup.plan import SLOW

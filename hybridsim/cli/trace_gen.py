@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -100,8 +101,6 @@ def gen(
 
 def trace_name(workload: str) -> str:
     """Return the trace name of a workload: the file if there is one, else the line with `gen:`."""
-    from pathlib import Path
-
     is_file_name = workload.endswith((".toml", ".icf")) and "=" not in workload
     is_line = not (is_file_name or workload == "-" or Path(workload).exists())
     return workload if not is_line or workload.startswith("gen:") else f"gen:{workload}"

@@ -18,6 +18,7 @@ from hybridsim.cli.trace_record import buffer_option
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size, parse_size
+from hybridsim.foundation.version import PACKAGE
 from hybridsim.foundation.wording import latency, percent, span
 
 if TYPE_CHECKING:
@@ -203,7 +204,6 @@ def _without_root(
 
 def _become(user: User, state_file: str | None) -> None:
     """Give up root; raise UsageError if the user cannot read the program or write the state."""
-    from hybridsim.foundation.version import PACKAGE
     from hybridsim.studies.watch.kept import Kept
     from hybridsim.traces.recording.privileges import become
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from hybridsim.cli import arguments as args
@@ -44,7 +46,6 @@ def why(
     is used again before its eviction, the expected saving, and the decision.  As in `hits`, no
     devices and no time are simulated.
     """
-    import sys
 
     from hybridsim.show.why import text
     from hybridsim.studies.why import why as explained
