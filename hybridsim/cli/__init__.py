@@ -122,8 +122,6 @@ def main() -> None:
     try:
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.Abort:
-        _stop("interrupted", 130)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
@@ -144,7 +142,7 @@ def main() -> None:
         if os.environ.get("HYBRIDSIM_DEBUG"):
             raise
         _stop(f"error: {error}", error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.exceptions.Abort):
         _stop("interrupted", 130)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -2,63 +2,53 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from hybridsim.answers.goals import GOALS
 from hybridsim.caches import CACHES
-from hybridsim.cli.arguments import (
-    Chosen,
-    Crew,
-    Outputs,
-    Scenario,
-    command,
-    crew_options,
-    listed,
-    machine_options,
-    option,
-    outputs,
-    trace_options,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.running import Line, estimated, note_compiling, progress, refuse, write_answer
 from hybridsim.cli.sweep import number_of_volumes, progress_line
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_size
 
 
-@command(
+@args.command(
     "hybridsim advise sda.blktrace.0",
     "hybridsim advise sda.blktrace.0 --cache dm-cache --cache-mode write-back --details",
     "hybridsim advise sda.blktrace.0 --scenario site.toml --compare hybrid --data 2TB",
     "hybridsim advise web1/sda web2/sda db1/sda --fleet all --html fleet.html",
 )
 def advise(
-    chosen: Chosen = trace_options,
-    site: Scenario = machine_options(CACHES, "see `hybridsim replay --help`."),
-    goal: str = option(
+    chosen: args.Chosen = args.trace_options,
+    site: args.Scenario = args.machine_options(CACHES, "see `hybridsim replay --help`."),
+    goal: str = args.option(
         "--goal",
         "Figure that decides the verdict; see `hybridsim replay --help`.",
         "time",
         show_default=False,
         type=click.Choice(GOALS),
     ),
-    compare: str = option(
+    compare: str = args.option(
         "--compare NAMES",
         "Alternatives to compare with the disks (--details shows them); disks: none.",
         "more-disks,short-stroke,all-ssd,hybrid",
     ),
-    data: int | None = option(
+    data: int | None = args.option(
         "--data SIZE",
         "Data that each alternative must hold; default: the capacity of the scenario's disks.",
         parse=parse_size,
     ),
-    fleet: int | None = option(
+    fleet: int | None = args.option(
         "--fleet N|all",
         "Each TRACE is a server of its own: answer for each, or for each volume of a multi-volume "
         "trace (the N with most bytes, or all), and for the purchase as a whole.",
         parse=number_of_volumes,
     ),
-    crew: Crew = crew_options("With --fleet: "),
-    out: Outputs = outputs("details", "json", "html"),
+    crew: args.Crew = args.crew_options("With --fleet: "),
+    out: args.Outputs = args.outputs("details", "json", "html"),
 ) -> None:
     """Recommend an SSD cache for the application that TRACE was captured from, or none.
 
@@ -71,8 +61,6 @@ def advise(
     the questions of the guide (is the load I/O-bound, random, has it a hot spot), and more disks,
     short-stroked disks and all SSD for comparison, with prices ([price] in the scenario).
     """
-    from functools import partial
-
     from hybridsim.show.advice import text
     from hybridsim.studies.advise import advise as ask
     from hybridsim.traces.trace import captures_of
@@ -100,14 +88,19 @@ def advise(
         estimated(lambda report: advise_sample(trace, site, report), out)
         return
     with progress(line := Line(in_lines=True)) as report:
-        advice = ask(trace, site, listed(compare), data, report, line.stage, goal)
+        advice = ask(trace, site, args.listed(compare), data, report, line.stage, goal)
     write_answer(advice, partial(text, details=out.details), out)
 
 
-def _fleet(chosen: Chosen, site: Scenario, fleet: int, goal: str, crew: Crew, out: Outputs) -> None:
+def _fleet(
+    chosen: args.Chosen,
+    site: args.Scenario,
+    fleet: int,
+    goal: str,
+    crew: args.Crew,
+    out: args.Outputs,
+) -> None:
     """Advise for each trace, and for the purchase."""
-    from functools import partial
-
     from hybridsim.show.fleet_advice import text
     from hybridsim.studies.advise_fleet import advise_fleet
     from hybridsim.studies.sweep.named_trace import NamedTrace

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -27,27 +28,9 @@ Of = TypeVar("Of")
 DISPATCH_HELP = "Use the requests as issued to the device, after merging and scheduling."
 
 
-class Joined(NamedTuple):
-    """Options of which one value is made."""
-
-    make: Callable[..., Any]
-    options: dict[str, Any]  # by the name of their parameter of `make`
-
-    def made(self, values: dict[str, Any]) -> Any:
-        """Take the values of these options out of those of all, and return what they make."""
-        return self.make(
-            **{
-                name: one.made(values) if isinstance(one, Joined) else values.pop(name)
-                for name, one in self.options.items()
-            }
-        )
-
-    def of_click(self) -> list[click.Parameter]:
-        """Return the options as click takes them, in order."""
-        found: list[click.Parameter] = []
-        for name, one in self.options.items():
-            found += one.of_click() if isinstance(one, Joined) else [one(name)]
-        return found
+# What a default is: of the name of its parameter it makes what click takes, and a function that
+# returns the parameter's value of those of all.
+Taken = Callable[[str], tuple[list[click.Parameter], Callable[[dict[str, Any]], Any]]]
 
 
 def command(
@@ -60,21 +43,34 @@ def command(
     """
 
     def add(function: Callable[..., Any]) -> Of:
-        names = function.__code__.co_varnames
-        options = Joined(function, dict(zip(names, function.__defaults__ or ())))
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        options: Taken = joined(
+            function, **dict(zip(names, function.__defaults__ or (), strict=True))
+        )
+        parameters, call = options("")
 
         @functools.wraps(function)
         def run(**values: Any) -> Any:
-            return options.made(values)
+            return call(values)
 
-        return of(epilog=examples(*lines), params=options.of_click(), **settings)(run)
+        return of(epilog=examples(*lines), params=parameters, **settings)(run)
 
     return add
 
 
 def joined(make: Callable[..., Any], **options: Any) -> Any:
     """Return options of which `make` makes the value of one parameter."""
-    return Joined(make, options)
+
+    def taken(_: str) -> tuple[list[click.Parameter], Callable[[dict[str, Any]], Any]]:
+        parts = {name: one(name) for name, one in options.items()}
+        parameters = [each for some, _ in parts.values() for each in some]
+
+        def value(values: dict[str, Any]) -> Any:
+            return make(**{name: own(values) for name, (_, own) in parts.items()})
+
+        return parameters, value
+
+    return taken
 
 
 def option(
@@ -93,7 +89,7 @@ def option(
         more["metavar"] = words.pop()
     if default:
         more = {"default": default[0], "show_default": True} | more
-    return lambda name: click.Option([name, *words], help=text, **more)
+    return lambda name: ([click.Option([name, *words], help=text, **more)], itemgetter(name))
 
 
 def flag(names: str, text: str, **more: Any) -> Any:
@@ -103,7 +99,7 @@ def flag(names: str, text: str, **more: Any) -> Any:
 
 def argument(metavar: str | None = None, **more: Any) -> Any:
     """Return an argument, which is needed unless it says otherwise."""
-    return lambda name: click.Argument([name], metavar=metavar, **more)
+    return lambda name: ([click.Argument([name], metavar=metavar, **more)], itemgetter(name))
 
 
 def value_of(option: str, parse: Callable[[str], Value], text: str) -> Value:

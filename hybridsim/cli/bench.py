@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.arguments import (
-    Outputs,
-    Scenario,
-    argument,
-    command,
-    machine_options,
-    option,
-    outputs,
-    seeds_option,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.running import Line, progress_of_jobs, write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_size
@@ -42,30 +33,32 @@ def depths_of(text: str) -> list[int]:
     return depths
 
 
-@command("hybridsim bench --preset digitalocean-volume --depths 1-4 --requests 200")
+@args.command("hybridsim bench --preset digitalocean-volume --depths 1-4 --requests 200")
 def bench(
-    site: Scenario = machine_options(
-        [*CACHES, "none"], scenario=argument("[SITE.toml]", required=False)
+    site: args.Scenario = args.machine_options(
+        [*CACHES, "none"], scenario=args.argument("[SITE.toml]", required=False)
     ),
-    depths: list[int] = option(
+    depths: list[int] = args.option(
         "--depths N-M|N,...",
         "Queue depths: doubling from N to M, or a list.",
         "1-512",
         parse=depths_of,
     ),
-    hot: int | None = option(
+    hot: int | None = args.option(
         "--hot SIZE", "Size of the hot spot; default: half of the cache.", parse=parse_size
     ),
-    bs: int = option("--bs SIZE", "Size of random requests.", "4KiB", parse=parse_size),
-    seq_bs: int = option("--seq-bs SIZE", "Size of sequential requests.", "1MiB", parse=parse_size),
-    requests: int = option(
+    bs: int = args.option("--bs SIZE", "Size of random requests.", "4KiB", parse=parse_size),
+    seq_bs: int = args.option(
+        "--seq-bs SIZE", "Size of sequential requests.", "1MiB", parse=parse_size
+    ),
+    requests: int = args.option(
         "--requests N",
         "Requests per measurement; sequential ones take a tenth of it.",
         10_000,
         type=click.IntRange(10),
     ),
-    seeds: int | None = seeds_option,
-    out: Outputs = outputs("json", "html"),
+    seeds: int | None = args.seeds_option,
+    out: args.Outputs = args.outputs("json", "html"),
 ) -> None:
     """Measure five I/O parameters of a machine: without a cache, with an empty and a warm cache.
 
@@ -82,7 +75,7 @@ def bench(
         raise UsageError("--hot must be greater than 0 (default: half of the cache)")
     with progress_of_jobs(line := Line()) as progress:
 
-        def once(site: Scenario, randseed: int | None) -> Bench:
+        def once(site: args.Scenario, randseed: int | None) -> Bench:
             return measure(site, depths, hot, bs, seq_bs, requests, randseed, line.stage, progress)
 
         results = over_seeds(site, seeds, once) if seeds else once(site, None)

@@ -6,15 +6,7 @@ import sys
 
 import click
 
-from hybridsim.cli.arguments import (
-    Scenario,
-    argument,
-    command,
-    echo_document,
-    json_option,
-    machine_options,
-    option,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.show.page import is_ascii
@@ -22,17 +14,19 @@ from hybridsim.show.page import is_ascii
 SCHEMA = "hybridsim.bounds/1"
 
 
-@command(
+@args.command(
     "hybridsim bounds iostat.txt",
     "hybridsim bounds sar.txt --device sdb",
     "hybridsim bounds fio.json --set cache.drive.like=micron-7450-pro-3840gb",
     "hybridsim bounds iostat.json --json",
 )
 def bounds(
-    file: str = argument("FILE"),
-    device: str | None = option("--device NAME", "Device in FILE, as printed there: sda, dm-0."),
-    site: Scenario = machine_options(),
-    as_json: bool = json_option,
+    file: str = args.argument("FILE"),
+    device: str | None = args.option(
+        "--device NAME", "Device in FILE, as printed there: sda, dm-0."
+    ),
+    site: args.Scenario = args.machine_options(),
+    as_json: bool = args.json_option,
 ) -> None:
     """Print the best and the worst that an SSD cache could do, from averages alone.
 
@@ -54,6 +48,6 @@ def bounds(
         raise TraceError(f"{printable(file)}: the device had no request: there is nothing to bound")
     name = drive.name or drive.like or "SSD"
     if as_json:
-        echo_document(SCHEMA, document(result, name, file))
+        args.echo_document(SCHEMA, document(result, name, file))
     else:
         click.echo(text(result, name, printable(file), is_ascii(sys.stdout)))

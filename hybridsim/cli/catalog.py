@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.arguments import argument, command, echo_document, json_option, option
+from hybridsim.cli import arguments as args
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import human_size
@@ -35,7 +35,7 @@ DRIVE = "hybridsim.drive/1"
 SYSTEM = "hybridsim.system/1"
 
 
-@command(
+@args.command(
     "hybridsim catalog",
     "hybridsim catalog --kind ssd",
     "hybridsim catalog show hgst-ultrastar-7k8",
@@ -43,8 +43,8 @@ SYSTEM = "hybridsim.system/1"
     invoke_without_command=True,
 )
 def catalog(
-    kind: str | None = option("--kind KIND", "List only this kind, such as hdd or ssd."),
-    as_json: bool = json_option,
+    kind: str | None = args.option("--kind KIND", "List only this kind, such as hdd or ssd."),
+    as_json: bool = args.json_option,
 ) -> None:
     """List the drives that a scenario can use, or show one with its sources."""
     if click.get_current_context().invoked_subcommand:
@@ -59,27 +59,23 @@ def catalog(
         raise UsageError(f"--kind {kind}: no such kind; {hint(kind, KINDS)}")
     entries = [load(each) for each in names(kind)]
     if as_json:
-        echo_document(CATALOG, {"drives": [_short(entry) for entry in entries]})
+        args.echo_document(CATALOG, {"drives": [_short(entry) for entry in entries]})
         return
-    for line in _list_text(entries):
-        click.echo(line)
+    lines = _list_text(entries)
     if kind is None:
-        click.echo()
         every = ", ".join(systems())
-        for line in wrapped(f"Whole systems (hybridsim scenario show --preset NAME): {every}"):
-            click.echo(line)
-    click.echo()
+        lines += ["", *wrapped(f"Whole systems (hybridsim scenario show --preset NAME): {every}")]
     use = 'In a scenario: drive = "NAME".  Sources of its values: hybridsim catalog show NAME'
-    for line in [use] if columns() == WIDEST else wrapped(use):
-        click.echo(line)
+    lines += ["", *([use] if columns() == WIDEST else wrapped(use))]
+    click.echo("\n".join(lines))
 
 
-@command(
+@args.command(
     "hybridsim catalog show hgst-ultrastar-7k8",
     "hybridsim catalog show --json samsung-pm9a3-1920gb",
     of=catalog.command,
 )
-def show(name: str = argument(), as_json: bool = json_option) -> None:
+def show(name: str = args.argument(), as_json: bool = args.json_option) -> None:
     """Show every value of NAME, its source, and how reliable it is.
 
     Marks: read (in a published text), measured (on a device), fitted (to a measurement), assumed,
@@ -91,7 +87,7 @@ def show(name: str = argument(), as_json: bool = json_option) -> None:
 
     if name not in catalog.names() and name in catalog.systems():
         if as_json:
-            echo_document(SYSTEM, {"name": name, "scenario": preset(name)})
+            args.echo_document(SYSTEM, {"name": name, "scenario": preset(name)})
         else:
             click.echo(preset_text(name).rstrip())
         return
@@ -101,7 +97,7 @@ def show(name: str = argument(), as_json: bool = json_option) -> None:
     if as_json:
         values = {key: row._asdict() for key, row in entry.rows.items()}
         about = {"name": entry.key, "kind": entry.kind, "title": entry.name}
-        echo_document(DRIVE, about | {"values": values})
+        args.echo_document(DRIVE, about | {"values": values})
         return
     rows = [(key, _number(row.value), row) for key, row in entry.rows.items()]
     width, room = (max(len(row[column]) for row in rows) for column in (0, 1))

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from hybridsim.cli.arguments import (
-    Outputs,
-    argument,
-    command,
-    device_option,
-    format_option,
-    option,
-    outputs,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.running import progress, write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_time
@@ -20,35 +12,35 @@ from hybridsim.foundation.units import parse_time
 BROKEN = 4  # the exit code of an unmet requirement
 
 
-@command(
+@args.command(
     "hybridsim check promise.json counters-1.txt counters-2.txt",
     "hybridsim check promise.json counters-1.txt counters-2.txt --tolerance ssd-writes=20%",
 )
 def check(
-    promise: str = argument("PROMISE.json"),
-    counters: tuple[str, ...] = argument("[COUNTERS...]", nargs=-1),
-    live: str | None = option(
+    promise: str = args.argument("PROMISE.json"),
+    counters: tuple[str, ...] = args.argument("[COUNTERS...]", nargs=-1),
+    live: str | None = args.option(
         "--live DEVICE",
         "Read the counters of this cached device now, and again after --for (as root).",
     ),
-    fast: tuple[str, ...] = option(
+    fast: tuple[str, ...] = args.option(
         "--fast DEVICE", "With --live: its SSD.  Repeatable.", multiple=True
     ),
-    passes: int = option(
+    passes: int = args.option(
         "--for TIME", "With --live: time between the two readings.", "10m", parse=parse_time
     ),
-    capture: str | None = option(
+    capture: str | None = args.option(
         "--capture TRACE",
         "A capture of the cached device: simulated again, to separate the load from the model.",
     ),
-    tolerance: tuple[str, ...] = option(
+    tolerance: tuple[str, ...] = args.option(
         "--tolerance LIST",
         "An interval of your own around the promise: hit-ratio=5%,ssd-writes=20%.",
         multiple=True,
     ),
-    format: str | None = format_option(),
-    device: str | None = device_option,
-    out: Outputs = outputs("json"),
+    format: str | None = args.format_option(),
+    device: str | None = args.device_option,
+    out: args.Outputs = args.outputs("json"),
 ) -> None:
     """Hold a running cache against the simulation that promised its figures.
 

@@ -7,20 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.arguments import (
-    Outputs,
-    argument,
-    cache_mode_option,
-    cache_option,
-    command,
-    joined,
-    json_option,
-    machine,
-    option,
-    outputs,
-    scenario_option,
-    set_option,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.running import progress_of_jobs, write_html, write_json
 from hybridsim.show.page import is_ascii
 
@@ -30,34 +17,34 @@ if TYPE_CHECKING:
 DIFFERS = 4  # the exit code of an unmet requirement
 
 
-@command(
+@args.command(
     "hybridsim compare real.json simulated.json",
     "hybridsim compare real.json simulated.json --tolerance iops=5%,p99=20%,p99.9=none",
     "hybridsim compare real.json job.fio --preset digitalocean-volume --tolerance mean=none,"
     "p99=none",
 )
 def compare(
-    real: str = argument("REAL"),
-    simulated: str = argument("SIMULATED"),
-    tolerance: tuple[str, ...] = option(
+    real: str = args.argument("REAL"),
+    simulated: str = args.argument("SIMULATED"),
+    tolerance: tuple[str, ...] = args.option(
         "--tolerance LIST",
         "Maximum difference: 10% for all figures, or by figure: iops=5%,p99=20%,curve=0.05,"
         "p90=none (not checked).",
         multiple=True,
     ),
-    options: dict[str, Any] = joined(
+    options: dict[str, Any] = args.joined(
         dict,
-        scenario_file=scenario_option("SIMULATED is a fio job file: run it on this scenario."),
-        preset=option(
+        scenario_file=args.scenario_option("SIMULATED is a fio job file: run it on this scenario."),
+        preset=args.option(
             "--preset NAME",
             "SIMULATED is a fio job file: run it on this whole system (see `hybridsim catalog`).",
         ),
-        cache=cache_option(),
-        cache_mode=cache_mode_option,
-        settings=set_option,
+        cache=args.cache_option(),
+        cache_mode=args.cache_mode_option,
+        settings=args.set_option,
     ),
-    as_json: bool = json_option,
-    out: Outputs = outputs("html"),
+    as_json: bool = args.json_option,
+    out: args.Outputs = args.outputs("html"),
 ) -> None:
     """Compare a SIMULATED run with a REAL one: curves, figures, pass or fail.
 
@@ -91,7 +78,7 @@ def _simulated(job: str, options: dict[str, Any]) -> Measurement:
     from hybridsim.studies.fio import fio
     from hybridsim.workloads.fio.jobfile import read
 
-    site = machine(**options)
+    site = args.machine(**options)
     with progress_of_jobs() as progress:
         result = fio(read([job]), site, progress=progress)
     measured = measurement(result, job)

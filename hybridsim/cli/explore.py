@@ -7,20 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.arguments import (
-    Chosen,
-    Crew,
-    Outputs,
-    Scenario,
-    command,
-    crew_options,
-    listed,
-    machine_options,
-    option,
-    outputs,
-    trace_options,
-    value_of,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.running import Line, check_folder, note_compiling, write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_time
@@ -31,75 +18,75 @@ if TYPE_CHECKING:
 
 
 def _seconds(text: str) -> float:
-    seconds = value_of(f"--time {text}", parse_time, text) / 1e9
+    seconds = args.value_of(f"--time {text}", parse_time, text) / 1e9
     if seconds <= 0:
         raise UsageError(f"--time {text}: must be above 0")
     return seconds
 
 
-@command(
+@args.command(
     "hybridsim explore sda.blktrace.0 -o what-if.html --points 8 --check 2 --cache page "
     "--ssd samsung-pm883-960gb --workers 1",
     "hybridsim explore sda.blktrace.0 --points 9 --check 0 --cache page --load 1 --workers 1 "
     "--json what-if.json",
 )
 def explore(
-    chosen: Chosen = trace_options,
-    site: Scenario = machine_options(
+    chosen: args.Chosen = args.trace_options,
+    site: args.Scenario = args.machine_options(
         mode="see `hybridsim replay --help`; auto: as `replay` chooses for the scenario."
     ),
-    html_file: str | None = option(
+    html_file: str | None = args.option(
         "-o --output FILE", "The page to write; default: what-if.html, unless --json is specified."
     ),
-    points: int = option(
+    points: int = args.option(
         "--points N",
         "Number of replays.  The first are spread over all machines, later ones mostly go where "
         "the interpolation is least sure.",
         480,
         type=click.IntRange(1, 5000),
     ),
-    limit: float = option(
+    limit: float = args.option(
         "--time TIME",
         "End after this time, such as 30m, with all that it takes, if the replays are not done by "
         "then: the page is made of those that are.  The same command again goes on from there.",
         "5m",
         parse=_seconds,
     ),
-    check: int = option(
+    check: int = args.option(
         "--check N",
         "Number of further replays of machines drawn at random, which the interpolation is "
         "checked with.  The page reports how many it meets.",
         12,
         type=click.IntRange(0, 1000),
     ),
-    caches: tuple[str, ...] = option(
+    caches: tuple[str, ...] = args.option(
         "--cache",
         "Kind of cache; repeatable.  Default: those that can be installed, and page.",
         type=click.Choice([each for each in CACHES if each != "none"]),
         multiple=True,
     ),
-    policies: tuple[str, ...] = option(
+    policies: tuple[str, ...] = args.option(
         "--policy NAME",
         "Policy of `--cache page`, such as lru or larc+arc; repeatable.  Default: learned, lru.",
         multiple=True,
     ),
-    sizes: str | None = option(
+    sizes: str | None = args.option(
         "--size LOW..HIGH",
         "Cache sizes, such as 1GiB..64GiB.  Default: 1% to 100% of what the trace touches.",
     ),
-    ssds: tuple[str, ...] = option(
+    ssds: tuple[str, ...] = args.option(
         "--ssd NAME",
         "SSD model of the catalog; repeatable.  Default: the scenario's, and a SATA drive.",
         multiple=True,
     ),
-    members: str | None = option(
+    members: str | None = args.option(
         "--members N,N", "Numbers of disks.  Default: as many, 1.5 and 2 times as many."
     ),
-    loads: str | None = option(
+    loads: str | None = args.option(
         "--load X,X", "Factors of the load: 2 is twice as fast as recorded.  Default: 0.5 to 2."
     ),
-    crew: Crew = crew_options(has_cluster=False),
-    out: Outputs = outputs("json"),
+    crew: args.Crew = args.crew_options(has_cluster=False),
+    out: args.Outputs = args.outputs("json"),
 ) -> None:
     """What if?  Write a page with sliders that answers at once, for TRACE.
 
@@ -140,7 +127,7 @@ def _numbers(option: str, text: str | None, of: Any) -> list[Any]:
     if text is None:
         return []
     try:
-        return [of(each) for each in listed(text)]
+        return [of(each) for each in args.listed(text)]
     except ValueError:
         raise UsageError(f"--{option} {text}: must be numbers, such as 4,6,8") from None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.arguments import Scenario, argument, command, listed, machine_options, option
+from hybridsim.cli import arguments as args
 from hybridsim.cli.running import progress_of_jobs
 from hybridsim.foundation.errors import RequirementError, UsageError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FORMS = ("normal", "json", "json+", "terse")
 
 
-@command(
+@args.command(
     "hybridsim fio --preset digitalocean-volume --name=a --rw=randread --direct=1 "
     "--ioengine=libaio --iodepth=4 --size=1G --runtime=1s",
     "hybridsim fio job.fio --preset digitalocean-volume --runs 2",
@@ -30,23 +30,23 @@ FORMS = ("normal", "json", "json+", "terse")
     },
 )
 def fio(
-    arguments: tuple[str, ...] = argument(
+    arguments: tuple[str, ...] = args.argument(
         "[JOBFILE | --OPTION=...]...", nargs=-1, type=click.UNPROCESSED
     ),
-    site: Scenario = machine_options(),
-    runs: int = option(
+    site: args.Scenario = args.machine_options(),
+    runs: int = args.option(
         "--runs N",
         "Run all jobs N times in succession; the cache stays warm.",
         1,
         type=click.IntRange(1),
     ),
-    seeding: str = option(
+    seeding: str = args.option(
         "--seeding VERSION",
         "Version of fio whose random offsets to generate: 3.33, or newer (later "
         "releases seed their random streams differently).",
         "3.33",
     ),
-    max_runtime: str = option(
+    max_runtime: str = args.option(
         "--max-runtime TIME",
         "End each process after this simulated time (10s) at the latest, as if its runtime were "
         "no longer: for jobs that are written for hours.",
@@ -74,7 +74,7 @@ def fio(
     from hybridsim.workloads.fio.options import time_ns
 
     parsed = read(arguments)
-    forms = listed(parsed.program.get("output-format", "normal"))
+    forms = args.listed(parsed.program.get("output-format", "normal"))
     if "minimal" in parsed.program:
         forms = ["terse"]
     if not set(forms) <= set(FORMS):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.arguments import argument, command, flag, option
+from hybridsim.cli import arguments as args
 from hybridsim.cli.running import Line, check_folder
 from hybridsim.foundation.wording import latency, of_the_mean
 
@@ -16,19 +16,21 @@ if TYPE_CHECKING:
     from hybridsim.answers.fitting.answer import Fit
 
 
-@command(
+@args.command(
     "hybridsim fit traces/blktrace/loop_ext4_mqdl_randrw",
     "hybridsim fit traces/blktrace/loop_ext4_mqdl_randrw -o disk.toml",
 )
 def fit(
-    measured: tuple[str, ...] = argument(nargs=-1, required=True),
-    output: str | None = option(
+    measured: tuple[str, ...] = args.argument(nargs=-1, required=True),
+    output: str | None = args.option(
         "-o --output FILE", "Write the model as a scenario file, for `replay --scenario`."
     ),
-    as_json: bool = flag("--json", "Print JSON instead of the table."),
-    format: str | None = option("--format NAME", "Format of the capture."),
-    device: str | None = option("--device MAJ,MIN", "Device of the capture; default: the busiest."),
-    no_check: bool = flag(
+    as_json: bool = args.flag("--json", "Print JSON instead of the table."),
+    format: str | None = args.option("--format NAME", "Format of the capture."),
+    device: str | None = args.option(
+        "--device MAJ,MIN", "Device of the capture; default: the busiest."
+    ),
+    no_check: bool = args.flag(
         "--no-check", "Do not simulate the model to compare it with the capture."
     ),
 ) -> None:

@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hybridsim.caches.policies import ADMISSION, OFFLINE, REPLACEMENT
-from hybridsim.cli.arguments import (
-    Chosen,
-    command,
-    echo_document,
-    flag,
-    joined,
-    json_option,
-    listed,
-    option,
-    trace_options,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.foundation.cache_parameters import WRITE_PRICE
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_count, human_size, parse_percent, parse_size
@@ -45,7 +35,7 @@ REPLACEMENTS = ", ".join([*REPLACEMENT, *OFFLINE])
 def page_option(default: str) -> Any:
     """Return the option for the size of a cache page."""
     text = "Size of a cache page; the default of replay, size and advise is 64KiB."
-    return option("--page SIZE", text, default, parse=_page)
+    return args.option("--page SIZE", text, default, parse=_page)
 
 
 def _page(value: str) -> str:
@@ -61,37 +51,39 @@ def _page(value: str) -> str:
 def price_option(more: str = "", parse: Callable[[float], Any] | None = None) -> Any:
     """Return the option for the price of a write of the learned policy."""
     text = f"Cost of a fill of 64 KiB, in disk reads{more}."
-    return option("--write-price", text, WRITE_PRICE, type=click.FloatRange(0, 1000), parse=parse)
+    return args.option(
+        "--write-price", text, WRITE_PRICE, type=click.FloatRange(0, 1000), parse=parse
+    )
 
 
-policy_options = joined(
+policy_options = args.joined(
     dict,
-    touches=option(
+    touches=args.option(
         "--touches",
         "Number of touches after which --admission touches admits a page.",
         2,
         type=click.IntRange(1, 255),
     ),
-    probability_per_million=option(
+    probability_per_million=args.option(
         "--probability SHARE",
         "Share of misses that --admission probabilistic admits.",
         "10%",
         parse=lambda share: int(parse_percent(share) * 1_000_000),
     ),
-    request_max_bytes=option(
+    request_max_bytes=args.option(
         "--request-max SIZE",
         "Largest request that --admission request-size admits.",
         "64KiB",
         parse=parse_size,
     ),
-    seed=option(
+    seed=args.option(
         "--seed", "Random seed of --admission probabilistic.", 1, show_default=False, type=int
     ),
     write_price_per_thousand=price_option(" (policy learned)", lambda price: round(price * 1000)),
 )
 
 
-@command(
+@args.command(
     "hybridsim hits sda.blktrace.0",
     "hybridsim hits sda.blktrace.0 --cache-size 5%,10%,1MiB --replacement lru,arc,s3-fifo",
     "hybridsim hits sda.blktrace.0 --admission always,larc --replacement lru,belady --json",
@@ -100,47 +92,47 @@ policy_options = joined(
     "hybridsim hits sda.blktrace.0 --admission learned --replacement learned --write-budget 5%",
 )
 def hits(
-    chosen: Chosen = trace_options,
-    cache_size: list[str] = option(
+    chosen: args.Chosen = args.trace_options,
+    cache_size: list[str] = args.option(
         "--cache-size SIZES",
         "Cache sizes, separated by commas: bytes (64GiB), 1000pages, or shares of the distinct "
         "pages (10%; replay counts them in units of 64 KiB).",
         "10%",
-        parse=listed,
+        parse=args.listed,
     ),
-    replacement: list[str] = option(
-        "--replacement NAMES", f"Replacement policies: {REPLACEMENTS}.", "lru", parse=listed
+    replacement: list[str] = args.option(
+        "--replacement NAMES", f"Replacement policies: {REPLACEMENTS}.", "lru", parse=args.listed
     ),
-    admission: list[str] = option(
+    admission: list[str] = args.option(
         "--admission NAMES",
         f"Admission policies: {', '.join(ADMISSION)}.",
         "always",
-        parse=listed,
+        parse=args.listed,
     ),
-    sequential_cutoff: str = option(
+    sequential_cutoff: str = args.option(
         "--sequential-cutoff SIZE",
         "Do not cache sequential runs beyond this length; 0: no cutoff.",
         "0",
     ),
     page: str = page_option("4KiB"),
     policy: dict[str, int] = policy_options,
-    write_budget: str | None = option(
+    write_budget: str | None = args.option(
         "--write-budget AMOUNT",
         "Limit of fills: 500GB/day, '1 DWPD' of the cache, or 5% of the page accesses.",
     ),
-    skip: str = option(
+    skip: str = args.option(
         "--skip N|SHARE",
         "Do not count the first requests, which fill the caches: 100000, or 20%.",
         "0",
         show_default=False,
     ),
-    ram: list[str] | None = option(
+    ram: list[str] | None = args.option(
         "--ram SIZES",
         "Also print how many of these reads a larger page cache would have served: by 8GiB,16GiB.",
-        parse=listed,
+        parse=args.listed,
     ),
-    as_json: bool = json_option,
-    as_csv: bool = flag("--csv", "Print CSV, one line per cache."),
+    as_json: bool = args.json_option,
+    as_csv: bool = args.flag("--csv", "Print CSV, one line per cache."),
 ) -> None:
     """Count the hits of TRACE in caches of each size and policy, page by page.
 
@@ -179,7 +171,7 @@ def hits(
             for each in larger
         ]
         rows = [each.to_dict() for each in results]
-        echo_document(SCHEMA, {"trace": trace.name, "caches": rows, "ram": ram_rows})
+        args.echo_document(SCHEMA, {"trace": trace.name, "caches": rows, "ram": ram_rows})
     else:
         click.echo(table(results))
         if larger:

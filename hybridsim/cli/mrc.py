@@ -7,19 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hybridsim.cli.arguments import (
-    Chosen,
-    command,
-    echo_document,
-    flag,
-    json_option,
-    option,
-    trace_options,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.hits import REPLACEMENTS, page_option, policy_options
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import counted, percent
-from hybridsim.show.page import columns, wrapped
+from hybridsim.show.page import columns, is_ascii, wrapped
 
 if TYPE_CHECKING:
     from hybridsim.studies.mrc import Curve
@@ -30,27 +22,27 @@ TABLE_ROWS = 12
 POINTS = 200  # maximum in JSON and CSV of an exact curve
 
 
-@command(
+@args.command(
     "hybridsim mrc sda.blktrace.0",
     "hybridsim mrc sda.blktrace.0 --policy arc",
     "hybridsim mrc sda.blktrace.0 --sample 25% --json",
     "hybridsim mrc sda.blktrace.0 --csv > curve.csv",
 )
 def mrc(
-    chosen: Chosen = trace_options,
-    policy: str = option("--policy NAME", f"Replacement policy: {REPLACEMENTS}.", "lru"),
-    admission: str = option(
+    chosen: args.Chosen = args.trace_options,
+    policy: str = args.option("--policy NAME", f"Replacement policy: {REPLACEMENTS}.", "lru"),
+    admission: str = args.option(
         "--admission NAME", "Admission policy; see `hybridsim hits --help`.", "always"
     ),
-    sample: str | None = option(
+    sample: str | None = args.option(
         "--sample SHARE|N",
         "Estimate from a sample: a share of the pages (1%), or, for LRU, at most N pages at a "
         "time (8192).",
     ),
     page: str = page_option("4KiB"),
     parameters: dict[str, int] = policy_options,
-    as_json: bool = json_option,
-    as_csv: bool = flag("--csv", "Print CSV, one line per size."),
+    as_json: bool = args.json_option,
+    as_csv: bool = args.flag("--csv", "Print CSV, one line per size."),
 ) -> None:
     """Draw the miss-ratio curve of TRACE: the share of page accesses that miss, by cache size.
 
@@ -66,7 +58,7 @@ def mrc(
     share: str | int | None = int(sample) if sample and sample.isdigit() else sample
     curve = miss_ratio_curve(trace, policy, None, page, share, admission=admission, **parameters)
     if as_json:
-        echo_document(SCHEMA, {"trace": trace.name, **curve.to_dict(POINTS)})
+        args.echo_document(SCHEMA, {"trace": trace.name, **curve.to_dict(POINTS)})
     elif as_csv:
         click.echo("pages,bytes,miss_ratio,error")
         for pages, ratio, error in rows(curve.thinned(POINTS)):
@@ -97,10 +89,9 @@ def drawn(curve: Curve) -> str:
     from hybridsim.show.curve import draw
 
     plot = min(columns() - 8, WIDEST)
-    ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
     end = float(curve.pages[-1])
     lines = draw(
-        curve.pages.astype(float), curve.miss_ratio, end, 1.0, plot, HEIGHT, ascii_only,
+        curve.pages.astype(float), curve.miss_ratio, end, 1.0, plot, HEIGHT, is_ascii(sys.stdout),
         gaps=False,
     )  # fmt: skip
     marks = {0: "100%", HEIGHT // 2: " 50%", HEIGHT - 1: "  0%"}

@@ -8,31 +8,12 @@ import click
 
 from hybridsim.answers.goals import GOALS
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
-from hybridsim.cli.arguments import (
-    Outputs,
-    argument,
-    cache_mode_option,
-    cache_option,
-    command,
-    device_option,
-    flag,
-    format_option,
-    joined,
-    machine,
-    mode_option,
-    option,
-    outputs,
-    preset_option,
-    require_option,
-    scenario_option,
-    seeds_option,
-    set_option,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.running import estimated, refuse, run, show_so_far
 from hybridsim.foundation.errors import UsageError
 
 
-@command(
+@args.command(
     "hybridsim replay sda.blktrace.0",
     "hybridsim replay sda.blktrace.0 --cache-size 64GiB --mode think",
     "hybridsim replay sda.blktrace.0 --scenario site.toml --json result.json --html report.html",
@@ -44,88 +25,90 @@ from hybridsim.foundation.errors import UsageError
     "blktrace -d /dev/sda -w 600 -o - | hybridsim replay -",
 )
 def replay(
-    trace: tuple[str, ...] = argument(nargs=-1, required=True),
-    options: dict[str, Any] = joined(
+    trace: tuple[str, ...] = args.argument(nargs=-1, required=True),
+    options: dict[str, Any] = args.joined(
         dict,
-        scenario_file=scenario_option(),
-        cache=cache_option(),
-        cache_size=option(
+        scenario_file=args.scenario_option(),
+        cache=args.cache_option(),
+        cache_size=args.option(
             "--cache-size SIZE",
             "Size of the cache: 64GiB, or 10% of the data that the trace touches.",
         ),
-        cache_members=option("--cache-members N", "Number of SSDs in the cache.", type=int),
-        cache_page=option("--cache-page SIZE", "Size of a cache page; default: 64KiB."),
-        cache_mode=cache_mode_option,
-        admission=option(
+        cache_members=args.option("--cache-members N", "Number of SSDs in the cache.", type=int),
+        cache_page=args.option("--cache-page SIZE", "Size of a cache page; default: 64KiB."),
+        cache_mode=args.cache_mode_option,
+        admission=args.option(
             "--admission",
             "Admission policy: which pages enter the cache.",
             type=click.Choice(list(ADMISSION)),
         ),
-        replacement=option(
+        replacement=args.option(
             "--replacement",
             "Replacement policy: which page is evicted.",
             type=click.Choice(list(REPLACEMENT)),
         ),
-        preset=preset_option,
-        backing=option(
+        preset=args.preset_option,
+        backing=args.option(
             "--backing",
             "Array type of the disks.",
             type=click.Choice(["single", "linear", "raid0", "raid1", "raid5", "raid6", "raid10"]),
         ),
-        members=option("--members N", "Number of disks in the array.", type=int),
-        mode=mode_option(
+        members=args.option("--members N", "Number of disks in the array.", type=int),
+        mode=args.mode_option(
             "at their recorded times (open), at a fixed queue depth (closed), after their recorded "
             "think times (think); auto: open if the disks without a cache can keep up, else think."
         ),
-        speed=option(
+        speed=args.option(
             "--speed X", "Divide the recorded times by X: 2 is twice as fast.", type=float
         ),
-        depth=option(
+        depth=args.option(
             "--depth N", "Queue depth: requests outstanding, with --mode closed.", type=int
         ),
-        max_iops=option("--max-iops N", "Maximum IOPS of the host.", type=int),
-        max_bandwidth=option("--max-bandwidth RATE", "Maximum throughput of the host: 300MB/s."),
-        host_overhead=option(
+        max_iops=args.option("--max-iops N", "Maximum IOPS of the host.", type=int),
+        max_bandwidth=args.option(
+            "--max-bandwidth RATE", "Maximum throughput of the host: 300MB/s."
+        ),
+        host_overhead=args.option(
             "--host-overhead TIME", "Time that the host adds to each request: 20us."
         ),
-        events=option(
+        events=args.option(
             "--event EVENT",
             "What happens to the machine: at=TIME with reboot=clean, reboot=unclean (and "
             "down=TIME), detach (write back, then remove the cache), ssd=dies, disk=fails or "
             "rebuild (and member=N), backup=RATE.  Repeatable.",
             multiple=True,
         ),
-        settings=set_option,
+        settings=args.set_option,
     ),
-    seed: int | None = option(
+    seed: int | None = args.option(
         "--seed N",
         "Random seed of the machine and of a generated workload.",
         type=click.IntRange(0),
     ),
-    seeds: int | None = seeds_option,
-    format: str | None = format_option(
+    seeds: int | None = args.seeds_option,
+    format: str | None = args.format_option(
         "Format of the trace, if it is not detected: see `hybridsim trace info --help`."
     ),
-    device: str | None = device_option,
-    use_dispatch: bool = flag(
+    device: str | None = args.device_option,
+    use_dispatch: bool = args.flag(
         "--use-dispatch",
         "Replay the requests as issued to the device, after merging and scheduling.",
     ),
-    warm_start: str | None = option(
+    warm_start: str | None = args.option(
         "--warm-start FILE",
         "Load pages into the cache while the disks are idle: the most valuable pages of an "
         "earlier trace, or the pages of a saved cache (--save-cache).",
     ),
-    ssd_kept: bool = flag(
+    ssd_kept: bool = args.flag(
         "--ssd-kept",
         "With --warm-start of a saved cache: its pages are still on the SSD, none is loaded.",
     ),
-    save_cache: str | None = option(
+    save_cache: str | None = args.option(
         "--save-cache FILE",
         "Save the list of cached pages at the end, and the state of a learned policy.",
     ),
-    require: tuple[str, ...] = require_option,
-    goal: str = option(
+    require: tuple[str, ...] = args.require_option,
+    goal: str = args.option(
         "--goal",
         "Figure that decides the verdict: time (that the application saves), latency (mean), p99, "
         "throughput (duration of the work) or disk-time (busy time of the disks).",
@@ -133,7 +116,7 @@ def replay(
         show_default=False,
         type=click.Choice(GOALS),
     ),
-    out: Outputs = outputs("json too", "html", "details"),
+    out: args.Outputs = args.outputs("json too", "html", "details"),
 ) -> None:
     """Replay a captured TRACE with an SSD cache and without, and report the difference.
 
@@ -157,7 +140,7 @@ def replay(
 
     required = parse_all(require)
     events = options.pop("events")
-    site = machine(has_life=True, seed=seed, **options)
+    site = args.machine(has_life=True, seed=seed, **options)
     if events:
         site = site.with_events(read_all(events))
     if options["depth"] is not None and site.replay.mode != "closed":

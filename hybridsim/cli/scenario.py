@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hybridsim.cli.arguments import argument, command, examples, preset_option
+from hybridsim.cli import arguments as args
 
 SHOWN = (
     "hybridsim scenario show",
@@ -14,13 +14,15 @@ SHOWN = (
 )
 
 
-@click.group(epilog=examples(*SHOWN))
+@click.group(epilog=args.examples(*SHOWN))
 def scenario() -> None:
     """Show or check the machine that a scenario describes."""
 
 
-@command(*SHOWN, of=scenario.command)
-def show(file: str | None = argument(required=False), preset: str | None = preset_option) -> None:
+@args.command(*SHOWN, of=scenario.command)
+def show(
+    file: str | None = args.argument(required=False), preset: str | None = args.preset_option
+) -> None:
     """Print a scenario with all defaults, and the source of each value.
 
     Without FILE, print the default scenario, as a file to start from.
@@ -32,8 +34,8 @@ def show(file: str | None = argument(required=False), preset: str | None = prese
     click.echo(shown.to_toml(), nl=False)
 
 
-@command("hybridsim scenario check site.toml", of=scenario.command)
-def check(file: str = argument()) -> None:
+@args.command("hybridsim scenario check site.toml", of=scenario.command)
+def check(file: str = args.argument()) -> None:
     """Check a scenario file and report all errors in one pass."""
     from hybridsim.scenario import Scenario
 

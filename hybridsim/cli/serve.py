@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.arguments import (
-    CacheMode,
-    command,
-    flag,
-    joined,
-    option,
-    set_option,
-    whole_seconds,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import counted, percent
@@ -26,7 +19,7 @@ MODES = ("read-only", "write-around", "write-through")
 STATE = "~/.local/state/hybridsim/serve"
 
 
-@command(
+@args.command(
     "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --state /var/lib/hybridsim",
     "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --policy larc+arc --page 16KiB",
     "sudo hybridsim serve --slow /dev/sdb --fast /dev/nvme0n1p3 --port 10809 "
@@ -34,61 +27,61 @@ STATE = "~/.local/state/hybridsim/serve"
     "sudo hybridsim serve --slow nbd://storage:10809/volume --fast /dev/nvme0n1p3",
 )
 def serve(
-    devices: dict[str, Any] = joined(
+    devices: dict[str, Any] = args.joined(
         dict,
-        slow=option(
+        slow=args.option(
             "--slow DEV", "The disk, array, file or NBD export that has the data.", required=True
         ),
-        fast=option(
+        fast=args.option(
             "--fast DEV", "The SSD, partition, file or NBD export for copies.", required=True
         ),
     ),
-    policy: str = option(
+    policy: str = args.option(
         "--policy NAME",
         "Admission+replacement, or one name: learned, larc, lru, larc+arc.",
         "learned",
     ),
-    mode: str = option(
+    mode: str = args.option(
         "--mode",
         "What a write does to copies; the disk has it before the answer.",
         "write-through",
-        type=CacheMode(MODES),
+        type=args.CacheMode(MODES),
     ),
-    page: str = option("--page SIZE", "Size of a cached page.", "64KiB"),
-    socket_path: str | None = option(
+    page: str = args.option("--page SIZE", "Size of a cached page.", "64KiB"),
+    socket_path: str | None = args.option(
         "--socket PATH", "Unix socket for the clients.  Default: hybridsim.sock."
     ),
-    port: int | None = option(
+    port: int | None = args.option(
         "--port", "TCP port on 127.0.0.1 instead.", type=click.IntRange(0, 65535)
     ),
-    state: str = option(
+    state: str = args.option(
         "--state FOLDER", "Folder that keeps the list of cached pages over a restart.", STATE
     ),
-    how: dict[str, Any] = joined(
+    how: dict[str, Any] = args.joined(
         dict,
-        erase=option("--erase DEV", "Name --fast again: what is on it may be overwritten."),
-        threads=option(
+        erase=args.option("--erase DEV", "Name --fast again: what is on it may be overwritten."),
+        threads=args.option(
             "--threads",
             "Reads and writes of both devices at a time.",
             16,
             type=click.IntRange(1, 256),
         ),
-        direct=flag("--direct", "Files past the kernel's page cache, as devices."),
-        apart=flag(
+        direct=args.flag("--direct", "Files past the kernel's page cache, as devices."),
+        apart=args.flag(
             "--apart",
             "Send the data of a read after its head: for QEMU 7.2, which delays it otherwise.",
         ),
-        record=option("--record FILE", "Write the requests as CSV, for replay and hits."),
-        json_file=option(
+        record=args.option("--record FILE", "Write the requests as CSV, for replay and hits."),
+        json_file=args.option(
             "--json FILE", "Write the figures, each --every and at the end; compare reads it."
         ),
-        every_s=option("--every TIME", "Interval of --json.", "10s", parse=whole_seconds),
+        every_s=args.option("--every TIME", "Interval of --json.", "10s", parse=args.whole_seconds),
     ),
-    listen: str | None = option(
+    listen: str | None = args.option(
         "--listen [HOST]:PORT",
         "Serve the figures to Prometheus, at /metrics; without HOST on 127.0.0.1 only.",
     ),
-    settings: tuple[str, ...] = set_option,
+    settings: tuple[str, ...] = args.set_option,
 ) -> int:
     """Serve the data of --slow over NBD, with copies on --fast that a policy chooses.
 
@@ -98,9 +91,7 @@ def serve(
     since.  Neither device may be in use; a --fast that holds other data is refused.  See
     docs/how-to/serve.md for clients.
     """
-    from pathlib import Path
 
-    from hybridsim.cli.arguments import machine
     from hybridsim.cli.prometheus import address_of, serving
     from hybridsim.studies.serve import Setting, run
     from hybridsim.traces.recording.privileges import on_signals
@@ -111,7 +102,7 @@ def serve(
     words = [f"cache.policy={policy}", f"cache.mode={mode}", f"cache.page={page}", *settings]
     socket = None if port is not None else Path(socket_path or "hybridsim.sock").absolute()
     setting = Setting(
-        **devices, site=machine(None, words), state=Path(state).expanduser(), socket=socket,
+        **devices, site=args.machine(None, words), state=Path(state).expanduser(), socket=socket,
         port=port, **how,
     )  # fmt: skip
 

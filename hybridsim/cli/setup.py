@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
 
 from hybridsim.caches import CACHES
-from hybridsim.cli.arguments import (
-    Outputs,
-    Scenario,
-    argument,
-    command,
-    flag,
-    machine_options,
-    option,
-    outputs,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.running import write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_percent, parse_time
@@ -26,56 +18,56 @@ OF_MACHINE = ("cache", "cache_mode", "cache_size", "scenario_file", "preset", "s
 PARTS = ("check", "build", "install", "verify", "monitor", "remove")
 
 
-@command(
+@args.command(
     "hybridsim setup --cache dm-cache --cache-mode write-back --cache-size 100GiB",
     "hybridsim setup --cache bcache --cache-size 64GiB --slow /dev/sdb --fast /dev/nvme0n1",
     "hybridsim setup --cache dm-cache --cache-size 1GiB --slow vg/data --script install",
     "hybridsim setup --cache open-cas --cache-size 64GiB --from-source --json setup.json",
 )
 def setup(
-    result: str | None = argument("[RESULT.json]", required=False),
-    site: Scenario = machine_options(
-        CACHES, cache_size=option("--cache-size SIZE", "Size of the cache: 64GiB.")
+    result: str | None = args.argument("[RESULT.json]", required=False),
+    site: args.Scenario = args.machine_options(
+        CACHES, cache_size=args.option("--cache-size SIZE", "Size of the cache: 64GiB.")
     ),
-    slow: str | None = option(
+    slow: str | None = args.option(
         "--slow DEVICE",
         "The disk or array to cache, or for dm-cache and dm-writecache an existing LVM volume "
         "as VG/LV, whose data stay.  Only printed, never opened.",
     ),
-    fast: tuple[str, ...] = option(
+    fast: tuple[str, ...] = args.option(
         "--fast DEVICE",
         "The SSD.  Repeatable: as many as were simulated, or twice as many for a mirror.",
         multiple=True,
     ),
-    distribution: str = option(
+    distribution: str = args.option(
         "--distribution",
         "The system that the cache is built on.",
         "debian12",
         type=click.Choice(SYSTEMS),
     ),
-    from_source: bool = flag("--from-source", "Open CAS: print how it is built, too."),
-    prices: str | None = option(
+    from_source: bool = args.flag("--from-source", "Open CAS: print how it is built, too."),
+    prices: str | None = args.option(
         "--prices FILE",
         "Price list to choose the SSDs from: CSV with name,capacity,price,endurance.",
     ),
-    duty: int = option(
+    duty: int = args.option(
         "--duty TIME",
         "How long the load runs each day, for the life of the SSDs.",
         "24h",
         parse=parse_time,
     ),
-    spare: Any = option(
+    spare: Any = args.option(
         "--spare SHARE",
         "Share of each SSD to leave unpartitioned (over-provisioning).",
         "0%",
         parse=parse_percent,
     ),
-    section: str | None = option(
+    section: str | None = args.option(
         "--script",
         "Print only this section, as a shell script.",
         type=click.Choice(PARTS),
     ),
-    out: Outputs = outputs("json"),
+    out: args.Outputs = args.outputs("json"),
 ) -> None:
     """Print the commands that build the simulated cache on a real machine; run none of them.
 
@@ -88,7 +80,6 @@ def setup(
     Lines with a command begin with #, so that a shell ignores them: --script prints a section that
     a shell runs.
     """
-    import sys
 
     from hybridsim.answers.setup import Site
     from hybridsim.answers.setup.plan import SLOW

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hybridsim.caches import CACHES
-from hybridsim.cli.arguments import (
-    Chosen,
-    Outputs,
-    Scenario,
-    command,
-    machine_options,
-    outputs,
-    require_option,
-    trace_options,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.running import Line, estimated, progress, refuse, write_answer
 from hybridsim.foundation.errors import RequirementError
 
 
-@command("hybridsim size sda.blktrace.0 --require 'mean<1s' --require 'dwpd<50' --json size.json")
+@args.command(
+    "hybridsim size sda.blktrace.0 --require 'mean<1s' --require 'dwpd<50' --json size.json"
+)
 def size(
-    chosen: Chosen = trace_options,
-    require: tuple[str, ...] = require_option,
-    site: Scenario = machine_options(CACHES, "see `hybridsim replay --help`."),
-    out: Outputs = outputs("details", "json", "html"),
+    chosen: args.Chosen = args.trace_options,
+    require: tuple[str, ...] = args.require_option,
+    site: args.Scenario = args.machine_options(CACHES, "see `hybridsim replay --help`."),
+    out: args.Outputs = args.outputs("details", "json", "html"),
 ) -> None:
     """Find the smallest SSD with which the machine meets all requirements, by replaying TRACE.
 
@@ -31,8 +26,6 @@ def size(
     compared on the same requests, decide.  It tries four sizes per factor of two.  Exit code 4: no
     size meets the requirements.
     """
-    from functools import partial
-
     from hybridsim.answers.requirements import parse_all
     from hybridsim.show.size import text
     from hybridsim.studies.size import size as smallest

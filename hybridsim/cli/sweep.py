@@ -10,29 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
-from hybridsim.cli.arguments import (
-    DISPATCH_HELP,
-    Crew,
-    Outputs,
-    argument,
-    cache_mode_option,
-    cache_option,
-    command,
-    crew_options,
-    device_option,
-    flag,
-    format_option,
-    joined,
-    listed,
-    machine,
-    mode_option,
-    option,
-    outputs,
-    preset_option,
-    scenario_option,
-    seeds_option,
-    set_option,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.running import Line, check_folder, note_compiling, write_answer
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
@@ -56,63 +34,63 @@ def number_of_volumes(value: str) -> int:
     return int(value)
 
 
-@command(
+@args.command(
     "hybridsim sweep sda.blktrace.0 --vary cache.size=5%,20% --workers 1",
     "hybridsim sweep grid.toml --workers 1 -o replays.csv --html sweep.html",
 )
 def sweep(
-    what: tuple[str, ...] = argument("TRACE...|SWEEP.toml", nargs=-1, required=True),
-    options: dict[str, Any] = joined(
+    what: tuple[str, ...] = args.argument("TRACE...|SWEEP.toml", nargs=-1, required=True),
+    options: dict[str, Any] = args.joined(
         dict,
-        scenario_file=scenario_option("Scenario file: the machine to start from."),
-        preset=preset_option,
-        vary=option(
+        scenario_file=args.scenario_option("Scenario file: the machine to start from."),
+        preset=args.preset_option,
+        vary=args.option(
             "--vary KEY=VALUES",
             "A key of the scenario and its values: cache.size=16GiB,64GiB; cache.policy=lru,"
             "learned; or a range: cache.size=1GiB..64GiB:7:log (7 values, spaced by equal "
             "factors).  Repeatable.",
             multiple=True,
         ),
-        cache=cache_option(),
-        cache_mode=cache_mode_option,
-        settings=set_option,
-        mode=mode_option("see `hybridsim replay --help`."),
-        kind=option(
+        cache=args.cache_option(),
+        cache_mode=args.cache_mode_option,
+        settings=args.set_option,
+        mode=args.mode_option("see `hybridsim replay --help`."),
+        kind=args.option(
             "--kind",
             "grid: every combination; random: a random sample of them; pareto: NSGA-II search "
             "for the Pareto front.",
             type=click.Choice(["grid", "random", "pareto"]),
         ),
-        points=option(
+        points=args.option(
             "--points N",
             "Number of settings with --kind random or pareto; default: 100.",
             type=click.IntRange(1),
         ),
-        seeds=seeds_option,
-        objectives=option(
+        seeds=args.seeds_option,
+        objectives=args.option(
             "--objective NAMES",
             "Objectives; default: mean,hit,dwpd.  Any measure of `replay --require`, also gain "
             "(of the second half of the requests), gain.whole, forecast, cost and ssd.  "
             "Machines are ranked by the first one.",
         ),
-        fleet=option(
+        fleet=args.option(
             "--fleet N|all",
             "Replay each volume of a multi-volume trace separately (the N with most bytes, or "
             "all), and summarise.",
             parse=number_of_volumes,
         ),
     ),
-    crew: Crew = crew_options(),
-    output: str | None = option(
+    crew: args.Crew = args.crew_options(),
+    output: str | None = args.option(
         "-o --output FILE", "Write all replays as .csv, .jsonl or .parquet."
     ),
-    read: dict[str, Any] = joined(
+    read: dict[str, Any] = args.joined(
         dict,
-        use_dispatch=flag("--use-dispatch", DISPATCH_HELP),
-        device=device_option,
-        format=format_option(),
+        use_dispatch=args.flag("--use-dispatch", args.DISPATCH_HELP),
+        device=args.device_option,
+        format=args.format_option(),
     ),
-    out: Outputs = outputs("json", "html"),
+    out: args.Outputs = args.outputs("json", "html"),
 ) -> None:
     """Replay TRACE on many machines; rank them, and show which settings matter.
 
@@ -171,8 +149,8 @@ def _of_options(traces: tuple[str, ...], options: dict[str, Any]) -> Plan:
     from hybridsim.studies.sweep.plan import OBJECTIVES, TRIALS, Plan, axis_of
 
     own = ("scenario_file", "settings", "preset", "cache", "cache_mode", "mode")
-    site = machine(**{name: options[name] for name in own})
-    wanted = listed(options["objectives"] or ",".join(OBJECTIVES))
+    site = args.machine(**{name: options[name] for name in own})
+    wanted = args.listed(options["objectives"] or ",".join(OBJECTIVES))
     how = (options["format"], options["device"], options["use_dispatch"])
     return Plan(
         tuple(NamedTrace.here((path,), *how) for path in traces),

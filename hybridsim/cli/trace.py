@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.arguments import (
-    Chosen,
-    as_option,
-    command,
-    echo_document,
-    examples,
-    flag,
-    json_option,
-    option,
-    trace_options,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.running import check_folder
 from hybridsim.cli.trace_gen import gen
 from hybridsim.cli.trace_record import record
@@ -48,7 +38,7 @@ THINNED = "hybridsim.thinned/1"
 
 
 @click.group(
-    epilog=examples(
+    epilog=args.examples(
         "sudo hybridsim trace record /dev/sda -o sda --time 10m",
         "hybridsim trace info sda.blktrace.0",
         "hybridsim trace doctor traces/blktrace/loop_errors",
@@ -67,13 +57,13 @@ trace.add_command(gen)
 trace.add_command(record)
 
 
-@command(
+@args.command(
     "hybridsim trace info sda.blktrace.0",
     "hybridsim trace info --json traces/blktrace/loop_errors",
     "blktrace -d /dev/sda -o - | hybridsim trace info -",
     of=trace.command,
 )
-def info(chosen: Chosen = trace_options, as_json: bool = json_option) -> None:
+def info(chosen: args.Chosen = args.trace_options, as_json: bool = args.json_option) -> None:
     """Show a summary of a trace: requests, bytes, time span, devices.
 
     Of a thinned capture: totals of all requests, and load, p99 and hit ratio by hour and weekday.
@@ -94,17 +84,17 @@ def info(chosen: Chosen = trace_options, as_json: bool = json_option) -> None:
 
         with with_progress(opened, PASSES):
             thinned = document(opened)
-        echo_document(SCHEMA, as_object(opened, summary) | {"thinned": thinned})
+        args.echo_document(SCHEMA, as_object(opened, summary) | {"thinned": thinned})
     else:
         click.echo(info_text(opened, summary))
 
 
-@command(
+@args.command(
     "hybridsim trace doctor sda.blktrace.0",
     "hybridsim trace doctor --json traces/blktrace/loop_errors",
     of=trace.command,
 )
-def doctor(chosen: Chosen = trace_options, as_json: bool = json_option) -> None:
+def doctor(chosen: args.Chosen = args.trace_options, as_json: bool = args.json_option) -> None:
     """Check a trace, and report how to fix its problems.
 
     Exit code 0: usable, possibly with reservations; 3: it contains nothing that can be replayed.
@@ -114,27 +104,27 @@ def doctor(chosen: Chosen = trace_options, as_json: bool = json_option) -> None:
         summary = counted_summary(opened)
     except TraceError as error:
         if as_json:
-            echo_document(DOCTOR, {"verdict": "unusable", "reason": str(error)})
+            args.echo_document(DOCTOR, {"verdict": "unusable", "reason": str(error)})
         else:
             click.echo(f"unusable  {error}")
         sys.exit(TraceError.exit_code)
     verdict = diagnose(summary)
     if as_json:
-        echo_document(DOCTOR, {"verdict": verdict, **as_object(opened, summary)})
+        args.echo_document(DOCTOR, {"verdict": verdict, **as_object(opened, summary)})
     else:
         click.echo(doctor_text(opened, summary))
     if verdict == "unusable":
         sys.exit(TraceError.exit_code)
 
 
-@command(
+@args.command(
     "hybridsim trace head sda.blktrace.0",
     "hybridsim trace head -n 3 traces/blktrace/loop_errors",
     of=trace.command,
 )
 def head(
-    chosen: Chosen = trace_options,
-    rows: int = option("-n", "Number of requests.", 10, type=click.IntRange(1)),
+    chosen: args.Chosen = args.trace_options,
+    rows: int = args.option("-n", "Number of requests.", 10, type=click.IntRange(1)),
 ) -> None:
     """Show the first requests of a trace."""
     first = next(iter(chosen.read().recorded(rows)), None)
@@ -142,14 +132,14 @@ def head(
         click.echo(head_text(first.between(0, rows)))
 
 
-@command(
+@args.command(
     "hybridsim trace convert sda.blktrace.0 sda.csv.zst",
     "hybridsim trace convert --as fio-iolog sda.blktrace.0 sda.iolog",
     "hybridsim trace convert --columns time=1:ns,offset=3:B,length=4,op=2 sda.csv.zst -",
     "hybridsim trace convert traces/blktrace/loop_errors - | head",
     of=trace.command,
 )
-def convert(chosen: Chosen = trace_options, written: str | None = as_option) -> None:
+def convert(chosen: args.Chosen = args.trace_options, written: str | None = args.as_option) -> None:
     """Write the requests of a trace in another format.
 
     The last path is the output file, compressed if it ends with .gz, .zst, .xz or .bz2; - is
@@ -190,17 +180,17 @@ def as_object(opened: Trace, summary: Summary) -> dict[str, Any]:
     return about | figures
 
 
-@command(
+@args.command(
     "hybridsim trace fit sda.blktrace.0 -o sda.toml",
     "hybridsim trace fit traces/demo/rocksdb_mixgraph.blktrace.0.zst",
     of=trace.command,
 )
 def fit(
-    chosen: Chosen = trace_options,
-    output: str | None = option("-o --output FILE", "Write the stand-in, a workload in TOML."),
-    seed: int = option("--seed", "Random seed of the stand-in.", 1, type=click.IntRange(0)),
-    no_check: bool = flag("--no-check", "Do not compare the stand-in with the capture."),
-    as_json: bool = json_option,
+    chosen: args.Chosen = args.trace_options,
+    output: str | None = args.option("-o --output FILE", "Write the stand-in, a workload in TOML."),
+    seed: int = args.option("--seed", "Random seed of the stand-in.", 1, type=click.IntRange(0)),
+    no_check: bool = args.flag("--no-check", "Do not compare the stand-in with the capture."),
+    as_json: bool = args.json_option,
 ) -> None:
     """Fit a stand-in for TRACE: a synthetic workload.
 
@@ -217,7 +207,7 @@ def fit(
     captured = chosen.read()
     fitted = fit(captured, seed, not no_check)
     if fitted.likeness and as_json:
-        echo_document(LIKENESS, {"trace": captured.name, **fitted.likeness.to_dict()})
+        args.echo_document(LIKENESS, {"trace": captured.name, **fitted.likeness.to_dict()})
     elif fitted.likeness:
         click.echo(likeness_text(fitted.likeness))
     if output:
@@ -280,33 +270,33 @@ def _figures(tally: Tally) -> dict[str, str]:
     }
 
 
-@command(
+@args.command(
     "hybridsim trace thin sda.blktrace.0 -o sda.thin --max 2GB",
     "hybridsim trace thin sda.blktrace.0 -o sda.thin --rate 10% --region 64KiB --json",
     of=trace.command,
 )
 def thin(
-    chosen: Chosen = trace_options,
-    output: str = option("-o --output OUT", "The file to write.", required=True),
-    maximum: int | None = option(
+    chosen: args.Chosen = args.trace_options,
+    output: str = args.option("-o --output OUT", "The file to write.", required=True),
+    maximum: int | None = args.option(
         "--max SIZE",
         "Maximum size of the file, also while it is written: the rate falls as it fills.",
         parse=parse_size,
     ),
-    rate: Any = option(
+    rate: Any = args.option(
         "--rate SHARE",
         "Share of the regions to sample at the start.  Default: 100%.",
         parse=parse_percent,
     ),
-    region: int = option(
+    region: int = args.option(
         "--region SIZE",
         "Regions that are sampled as a whole.  Smaller ones give smaller errors; a region must be "
         "at least as large as the cache's pages.",
         "1MiB",
         parse=parse_size,
     ),
-    seed: int = option("--seed", "Another seed samples other regions.", 0),
-    as_json: bool = json_option,
+    seed: int = args.option("--seed", "Another seed samples other regions.", 0),
+    as_json: bool = args.json_option,
 ) -> None:
     """Thin TRACE: weeks of requests in a file of limited size.
 
@@ -335,7 +325,7 @@ def thin(
         result = run(opened, output, settings, counted)
     if as_json:
         facts = asdict(result)
-        echo_document(THINNED, {"file": facts.pop("path"), **facts})
+        args.echo_document(THINNED, {"file": facts.pop("path"), **facts})
     else:
         click.echo(thinned_text(result))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
 
-from hybridsim.cli.arguments import argument, as_option, command, flag
+from hybridsim.cli import arguments as args
 from hybridsim.foundation.units import format_size, format_time
 from hybridsim.foundation.wording import counted
 
@@ -56,7 +57,7 @@ MEANINGS = {
 HIDDEN = {"kind", "load"}
 
 
-@command(
+@args.command(
     f"hybridsim trace gen {HOT},requests=100k hot.csv.zst",
     "hybridsim trace gen traces/workloads/mail.toml mail.csv.zst",
     "hybridsim trace gen random,rate=150+sequential,rate=50,duration=1m - | head -3",
@@ -67,10 +68,10 @@ HIDDEN = {"kind", "load"}
     "hybridsim trace gen --keys",
 )
 def gen(
-    workload: str | None = argument("WORKLOAD", required=False),
-    output: str | None = argument("OUTPUT", required=False),
-    written: str | None = as_option,
-    keys: bool = flag("--keys", "List the kinds of load and their keys."),
+    workload: str | None = args.argument("WORKLOAD", required=False),
+    output: str | None = args.argument("OUTPUT", required=False),
+    written: str | None = args.as_option,
+    keys: bool = args.flag("--keys", "List the kinds of load and their keys."),
 ) -> None:
     """Generate the requests of a synthetic WORKLOAD.
 
@@ -100,8 +101,6 @@ def gen(
 
 def trace_name(workload: str) -> str:
     """Return the trace name of a workload: the file if there is one, else the line with `gen:`."""
-    from pathlib import Path
-
     is_file_name = workload.endswith((".toml", ".icf")) and "=" not in workload
     is_line = not (is_file_name or workload == "-" or Path(workload).exists())
     return workload if not is_line or workload.startswith("gen:") else f"gen:{workload}"

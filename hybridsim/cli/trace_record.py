@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.arguments import (
-    argument,
-    command,
-    echo_document,
-    flag,
-    json_option,
-    option,
-    whole_seconds,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.trace_text import duration, labelled, share, size
 from hybridsim.foundation.printable import shell_word
 from hybridsim.foundation.units import parse_size
@@ -29,12 +21,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "hybridsim.recording/1"
 THINNED = "hybridsim.weeks/1"
-buffer_option = option(
+buffer_option = args.option(
     "--buffer SIZE", "Size of the trace buffer of each CPU.", "4MiB", parse=parse_size
 )
 
 
-@command(
+@args.command(
     "sudo hybridsim trace record /dev/sdb",
     "sudo hybridsim trace record sdb -o monday --time 1h --buffer 16MiB",
     "sudo hybridsim trace record /dev/md0 --via tracefs",
@@ -42,23 +34,23 @@ buffer_option = option(
     "sudo hybridsim trace record /dev/sdb --for 28d --max 2GB --unit",
 )
 def record(
-    device: str = argument("DEV"),
-    output: str | None = option(
+    device: str = args.argument("DEV"),
+    output: str | None = args.option(
         "-o --output NAME", "Prefix of the files: NAME.blktrace.0.zst, ..."
     ),
-    seconds: int = option(
-        "--time --for TIME", "Length of the recording.", "10m", parse=whole_seconds
+    seconds: int = args.option(
+        "--time --for TIME", "Length of the recording.", "10m", parse=args.whole_seconds
     ),
-    maximum: int | None = option(
+    maximum: int | None = args.option(
         "--max SIZE",
         "For weeks: record to one file, NAME.thin, of at most this size, as `trace thin` writes.",
         parse=parse_size,
     ),
-    unit: bool = flag(
+    unit: bool = args.flag(
         "--unit",
         "With --max: print a systemd unit that records and goes on after a reboot; do not record.",
     ),
-    via: str = option(
+    via: str = args.option(
         "--via",
         "blktrace: blktrace(8); tracefs: the kernel's `blk` tracer, which also works where kernel "
         "lockdown blocks blktrace; auto: the one that works.",
@@ -67,7 +59,7 @@ def record(
         type=click.Choice(["auto", "blktrace", "tracefs"]),
     ),
     buffer: int = buffer_option,
-    as_json: bool = json_option,
+    as_json: bool = args.json_option,
 ) -> None:
     """Record the requests of the disk DEV.
 
@@ -105,7 +97,7 @@ def record(
 
     recorded = run(prepared, tick)
     if as_json:
-        echo_document(SCHEMA, as_object(prepared, recorded))
+        args.echo_document(SCHEMA, as_object(prepared, recorded))
     else:
         steer(CLEAR if sys.stderr.isatty() else "")
         click.echo(answer_text(prepared, recorded))
@@ -147,7 +139,7 @@ def _record_weeks(
 
     recorded = weeks.record(prepared, tick)
     if as_json:
-        echo_document(THINNED, weeks_object(prepared, recorded))
+        args.echo_document(THINNED, weeks_object(prepared, recorded))
     else:
         steer(CLEAR if sys.stderr.isatty() else "")
         click.echo(weeks_text(recorded))

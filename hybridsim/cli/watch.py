@@ -11,22 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hybridsim.cli.arguments import (
-    Scenario,
-    argument,
-    command,
-    flag,
-    listed,
-    machine_options,
-    option,
-    whole_seconds,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.prometheus import address_of, serving
 from hybridsim.cli.running import note_compiling
 from hybridsim.cli.trace_record import buffer_option
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_size, parse_size
+from hybridsim.foundation.version import PACKAGE
 from hybridsim.foundation.wording import latency, percent, span
 
 if TYPE_CHECKING:
@@ -42,10 +34,10 @@ SIZES = "4GiB,16GiB,64GiB"
 
 
 def _sizes(text: str) -> list[int]:
-    return [parse_size(each) for each in listed(text)]
+    return [parse_size(each) for each in args.listed(text)]
 
 
-@command(
+@args.command(
     "sudo hybridsim watch /dev/sdb",
     "sudo hybridsim watch /dev/sdb --cache-size 64GiB,256GiB --policy lru,arc --every 1m",
     "sudo hybridsim watch /dev/sdb --cache none,dm-cache --cache-size 64GiB",
@@ -53,50 +45,52 @@ def _sizes(text: str) -> list[int]:
     "cat events.txt | hybridsim watch - --cache-size 64MiB,1GiB --json",
 )
 def watch(
-    device: str = argument("DEV|-"),
-    cache_size: list[int] | None = option(
+    device: str = args.argument("DEV|-"),
+    cache_size: list[int] | None = args.option(
         "--cache-size SIZES",
         f"Sizes of the simulated caches, separated by commas.  Default: {SIZES}; beside a "
         "dm-cache only its own.",
         parse=_sizes,
     ),
-    kinds: list[str] = option(
+    kinds: list[str] = args.option(
         "--cache KINDS",
         "Kinds of caches: page, and on simulated devices, with latencies: dm-cache, bcache, none "
         "(the disks alone).",
         "page",
-        parse=listed,
+        parse=args.listed,
     ),
-    policy: list[str] = option(
-        "--policy NAMES", "Replacement policies of page caches.", "lru", parse=listed
+    policy: list[str] = args.option(
+        "--policy NAMES", "Replacement policies of page caches.", "lru", parse=args.listed
     ),
-    page_bytes: int = option(
+    page_bytes: int = args.option(
         "--page SIZE", "Size of a page of page caches.", "64KiB", parse=parse_size
     ),
-    every_s: int = option("--every TIME", "Interval of a line.", "10s", parse=whole_seconds),
-    limit_s: int | None = option(
-        "--for TIME", "End after this time.  Default: Ctrl-C.", parse=whole_seconds
+    every_s: int = args.option(
+        "--every TIME", "Interval of a line.", "10s", parse=args.whole_seconds
     ),
-    state_file: str | None = option(
+    limit_s: int | None = args.option(
+        "--for TIME", "End after this time.  Default: Ctrl-C.", parse=args.whole_seconds
+    ),
+    state_file: str | None = args.option(
         "--state FILE",
         "Save the caches, and go on from FILE if it exists, also after a kill.",
     ),
-    listen: str | None = option(
+    listen: str | None = args.option(
         "--listen [HOST]:PORT",
         "Also serve the figures to Prometheus, at /metrics; without HOST on 127.0.0.1 only.",
     ),
-    user: str | None = option(
+    user: str | None = args.option(
         "--user NAME",
         "Become this user once tracing is set up; root: remain root.  Default: who called sudo.",
     ),
     buffer: int = buffer_option,
-    volume_bytes: int | None = option(
+    volume_bytes: int | None = args.option(
         "--volume SIZE",
         "Size of the disk, for simulated devices; only needed for a stream.",
         parse=parse_size,
     ),
-    site: Scenario = machine_options(),
-    as_json: bool = flag("--json", "Print a JSON object per line."),
+    site: args.Scenario = args.machine_options(),
+    as_json: bool = args.flag("--json", "Print a JSON object per line."),
 ) -> None:
     """Simulate caches beside the running disk DEV, and print their hit ratios.
 
@@ -157,11 +151,13 @@ def watch(
         """Return the caches, empty, for requests from a piece on."""
         caches: list[Simulated] = []
         real = study.settings(begun.state or kept.status())
-        if real is not None:
-            caches.append(_as_it_runs(site, real, begun))
+        size = volume_bytes or 0
+        if real is not None:  # as it runs
+            values, size = real
+            kind = site.with_options(cache=values.pop("cache.kind"))
+            caches.append(study.KernelCache(kind.with_values(values), size, _origin_ns(begun)))
         if "page" in kinds and (real is None or cache_size):
             caches.append(study.PageCaches(sizes, policy, page_bytes))
-        size = real[1] if real is not None else volume_bytes or 0
         return caches + _on_devices(site, kinds, sizes, size, begun)
 
     try:
@@ -208,7 +204,6 @@ def _without_root(
 
 def _become(user: User, state_file: str | None) -> None:
     """Give up root; raise UsageError if the user cannot read the program or write the state."""
-    from hybridsim.foundation.version import PACKAGE
     from hybridsim.studies.watch.kept import Kept
     from hybridsim.traces.recording.privileges import become
 
@@ -239,17 +234,8 @@ def _origin_ns(piece: Piece) -> int:
     return int(min([piece.now_ns, *piece.rows.arrival_ns[:1]]))
 
 
-def _as_it_runs(site: Scenario, real: tuple[dict[str, str], int], begun: Piece) -> Simulated:
-    """Return the simulation of the running cache."""
-    from hybridsim.studies.watch.watching import KernelCache
-
-    values, volume_bytes = real
-    kind = site.with_options(cache=values.pop("cache.kind"))
-    return KernelCache(kind.with_values(values), volume_bytes, _origin_ns(begun))
-
-
 def _on_devices(
-    site: Scenario, kinds: Sequence[str], sizes: Sequence[int], volume_bytes: int, begun: Piece
+    site: args.Scenario, kinds: Sequence[str], sizes: Sequence[int], volume_bytes: int, begun: Piece
 ) -> list[Simulated]:
     """Return the caches that are simulated with their devices."""
     from hybridsim.studies.watch.watching import KernelCache

@@ -2,47 +2,42 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
-from hybridsim.cli.arguments import (
-    Chosen,
-    command,
-    echo_document,
-    json_option,
-    option,
-    trace_options,
-)
+from hybridsim.cli import arguments as args
 from hybridsim.cli.hits import page_option, price_option
 from hybridsim.show.page import is_ascii
 
 SCHEMA = "hybridsim.why/1"
 
 
-@command(
+@args.command(
     "hybridsim why sda.blktrace.0",
     "hybridsim why sda.blktrace.0 --at 0 --cache-size 5% --write-price 1",
     "hybridsim why traces/demo/rocksdb_mixgraph.blktrace.0.zst --json",
 )
 def why(
-    chosen: Chosen = trace_options,
-    offsets: tuple[str, ...] = option(
+    chosen: args.Chosen = args.trace_options,
+    offsets: tuple[str, ...] = args.option(
         "--at OFFSET",
         "Offset of the page: 12.5GiB, or bytes; repeatable.  Default: the most accessed page.",
         multiple=True,
     ),
-    cache_size: str = option(
+    cache_size: str = args.option(
         "--cache-size SIZE",
         "Cache size: bytes (64GiB), or a share of the distinct pages (10%).",
         "10%",
     ),
     page: str = page_option("64KiB"),
-    sequential_cutoff: str = option(
+    sequential_cutoff: str = args.option(
         "--sequential-cutoff SIZE",
         "Do not cache sequential runs beyond this length; 0: no cutoff.",
         "1MiB",
     ),
     write_price: float = price_option(),
-    as_json: bool = json_option,
+    as_json: bool = args.json_option,
 ) -> None:
     """Explain why the learned policy admitted a page of TRACE to the cache, or rejected it.
 
@@ -51,7 +46,6 @@ def why(
     is used again before its eviction, the expected saving, and the decision.  As in `hits`, no
     devices and no time are simulated.
     """
-    import sys
 
     from hybridsim.show.why import text
     from hybridsim.studies.why import why as explained
@@ -59,6 +53,6 @@ def why(
     trace = chosen.read()
     answer = explained(trace, offsets, cache_size, page, sequential_cutoff, write_price)
     if as_json:
-        echo_document(SCHEMA, {"trace": trace.name, **answer.to_dict()})
+        args.echo_document(SCHEMA, {"trace": trace.name, **answer.to_dict()})
     else:
         click.echo(text(answer, is_ascii(sys.stdout)), nl=False)

@@ -247,12 +247,6 @@ def seeded(jobs: Sequence[Job], seeding: str) -> list[Job]:
     return [replace(job, pattern=replace(job.pattern, seeding=chosen)) for job in jobs]
 
 
-def _adds_files(job: Job) -> bool:
-    """Return whether a job's filename adds to another one."""
-    own = job.own.get("filename")
-    return own is not None and job.specified["filename"] != own
-
-
 def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
     """Return the ignored options, and differences from a real machine."""
     notes = []
@@ -299,7 +293,10 @@ def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
         )
     if any({"read_iolog", "write_iolog"} <= job.specified.keys() for job in jobs):
         notes.append("write_iolog is ignored where read_iolog is set, as in fio")
-    added = sorted({job.own["filename"] for job in jobs if _adds_files(job)})
+    own = [job for job in jobs if job.own.get("filename") is not None]
+    added = sorted(
+        {job.own["filename"] for job in own if job.specified["filename"] != job.own["filename"]}
+    )
     if added:
         names = ", ".join(added)
         notes.append(f"filename={names}: used in addition to the files of [global], as in fio")

@@ -269,15 +269,12 @@ class Thinned:
         for start in range(0, len(chosen), step):
             part = slice(start, start + step)
             below = hashes[part] < self.sample.threshold  # it may have been lowered since
-            self._use(chosen[part][below], hashes[part][below])
+            page_ids = self._enter(chosen[part][below], hashes[part][below])
+            weigh = fitting(weigh_depths, self._stack)
+            weigh(self._stack, page_ids, 1 / self.sample.rate, PER_OCTAVE, self.hits)
+            self.sampled += len(page_ids)
             if self.sample.pages and self.ids.count > self.sample.pages:
                 self._thin()
-
-    def _use(self, numbers: Ints, hashes: Ints) -> None:
-        page_ids = self._enter(numbers, hashes)
-        weigh = fitting(weigh_depths, self._stack)
-        weigh(self._stack, page_ids, 1 / self.sample.rate, PER_OCTAVE, self.hits)
-        self.sampled += len(page_ids)
 
     def _enter(self, numbers: Ints, hashes: Ints) -> Int32s:
         page_ids = self.ids.of(numbers)

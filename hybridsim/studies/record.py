@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hybridsim.foundation.errors import RecordingError
+from hybridsim.foundation.errors import RecordingError, TraceError
 from hybridsim.traces.formats.files import per_cpu_files
 from hybridsim.traces.recording import WAYS, Order, Tick, way
 from hybridsim.traces.recording.disk import Disk, Estimate, Host, estimate, find
@@ -151,8 +151,6 @@ def _record(prepared: Prepared, tick: Tick) -> Recording:
 
 def summary_of(prepared: Prepared) -> Summary | None:
     """Return the summary of a recording; None if it has no requests."""
-    from hybridsim.foundation.errors import TraceError
-
     number = prepared.disk.number.replace(":", ",")
     try:
         trace = Trace.read(prepared.prefix)

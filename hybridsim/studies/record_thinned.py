@@ -10,6 +10,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -70,8 +71,7 @@ def thin(
         settings = replace(settings, origin_unix_ns=trace.origin - shift_ns)
     temporary = target.absolute().with_name(f".hybridsim-{secrets.token_hex(8)}")
     try:
-        store = Store(temporary, settings.max_bytes)
-        try:
+        with closing(Store(temporary, settings.max_bytes)) as store:
             thinner = Thinner(store, settings)
             rows = 0
             for chunk in watch(trace.chunks()):
@@ -80,8 +80,6 @@ def thin(
             thinner.finish()
             store.flush(is_safe=True)
             size = store.size
-        finally:
-            store.close()
         temporary.chmod(0o644)
         os.replace(temporary, target)
     except OSError as error:
@@ -216,8 +214,9 @@ def record(
             # Compiled before the first event.
             rows_as_bytes(no_requests(1), 0, 0)
             Counter().add(no_requests(1), Counts.none(0, 0))
-            source = live or Live(prepared.disk, prepared.host, prepared.buffer_bytes)
-            try:
+            with closing(
+                live or Live(prepared.disk, prepared.host, prepared.buffer_bytes)
+            ) as source:
                 thinner.on_slice = thinner.store.flush_aside
                 thinner.begin(time.monotonic_ns() + shift_ns)
                 while not stop.is_set() and time.monotonic_ns() + shift_ns < end_ns:
@@ -229,8 +228,6 @@ def record(
                     thinner.until(until_ns + shift_ns)
                     tick((end_ns - time.monotonic_ns() - shift_ns) / SECOND_NS, so_far())
                 take(source.rest())
-            finally:
-                source.close()
             thinner.finish()
             thinner.store.flush(is_safe=True)
             return so_far()

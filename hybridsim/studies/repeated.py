@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridsim.answers.intervals import of_seeds
-from hybridsim.answers.requirements import Checked, Seen, parse_measure
+from hybridsim.answers.requirements import Seen, parse_measure
 from hybridsim.answers.result import Result
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.wording import percent
@@ -46,7 +46,8 @@ def repeated(
     estimates = _estimates(results)
     figures = {name: each and vars(each) for name, each in estimates.items()}
     about = {"n": seeds, "drawn": drawn, "answers": _answers(results), "level": LEVEL, **figures}
-    required = [_worst(checked) for checked in zip(*(each.required for each in results))]
+    by_requirement = zip(*(each.required for each in results))
+    required = [next((each for each in some if not each.met), some[0]) for some in by_requirement]
     judgement = dataclasses.replace(first.judgement, chance=_chance(results))
     first = dataclasses.replace(first, required=required, judgement=judgement)
     return _with_note(first, _words(results, estimates), about)
@@ -91,10 +92,6 @@ def _words(results: Sequence[Result], estimates: dict[str, Estimate | None]) -> 
     return (
         f"Over {len(results)} seeds{figures}; {agreed}. All other figures are those of the first."
     )
-
-
-def _worst(checked: Sequence[Checked]) -> Checked:
-    return next((each for each in checked if not each.met), checked[0])
 
 
 def _with_note(result: Result, words: str, about: dict[str, Any]) -> Result:

@@ -108,15 +108,11 @@ def replay(
     scenario = scenario or Scenario.default()
     if save_cache:
         check_kind(scenario, "--save-cache")
-        for event in scenario.events:
-            if event.ssd:
-                raise UsageError(f"--save-cache: after {event.text} there is no cache to save")
-    if warm_start and scenario.cache.kind == "page":
-        for event in scenario.events:
-            if event.reboot:
-                raise UsageError(
-                    f"--warm-start: {event.text} empties the cache; use one of the two"
-                )
+    for event in scenario.events:
+        if save_cache and event.ssd:
+            raise UsageError(f"--save-cache: after {event.text} there is no cache to save")
+        if warm_start and scenario.cache.kind == "page" and event.reboot:
+            raise UsageError(f"--warm-start: {event.text} empties the cache; use one of the two")
     summary = read_once(trace, report)
     check(trace, summary, scenario)
     check_answerable(require, summary.reads, summary.writes)

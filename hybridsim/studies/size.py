@@ -406,7 +406,9 @@ class Runs:
         setting that meets the requirements there are searched.
         """
         answer, below, _ = self.answer()
-        at = below if answer is not None else self._nearest()
+        at = below
+        if answer is None:  # what comes nearest
+            at = min(self.tried(), key=lambda one: (len(one.failed), _far(one), one.size_bytes))
         base = self.candidate(at)
         if at is None or base is None:
             return  # the smallest possible size is the answer
@@ -426,9 +428,6 @@ class Runs:
         for each, _ in machines:
             if each.label in met:
                 self.narrow(each)
-
-    def _nearest(self) -> Tried:
-        return min(self.tried(), key=lambda one: (len(one.failed), _far(one), one.size_bytes))
 
     def _of(self, candidate: Candidate) -> list[Tried]:
         return [each for each in self.tried() if each.name == candidate.label]

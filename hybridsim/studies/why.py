@@ -153,7 +153,7 @@ class Witness:
         jit.fitting(run, cache, interpreted=True)(
             cache._replace(admission=watched_policy), of_piece, piece, None
         )
-        for number in watched_policy.not_considered():
+        for number in watched_policy.watched.values():  # of which `consider` was not called
             self._record_scan(number, bool(piece.write[0]))
 
     def decided(self, number: int, page: int, write: int, rest: int | None, wanted: bool) -> None:
@@ -234,23 +234,19 @@ class _Watched:
     """A learned policy whose decisions on chosen pages are recorded."""
 
     def __init__(self, policy: Learned, watched: dict[int, int], witness: Witness) -> None:
-        self._policy, self._watched, self._witness = policy, dict(watched), witness
+        self._policy, self.watched, self._witness = policy, dict(watched), witness
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._policy, name)
-
-    def not_considered(self) -> list[int]:
-        """Return the numbers of the chosen pages for which `consider` was not called."""
-        return list(self._watched.values())
 
     def consider(self, now: int, page: int, write: int, full: int) -> bool:
         """Return the decision of the policy, and record it."""
         policy, page = self._policy, int(page)
         before, clock = int(policy.pages.stamp[page]), int(policy.state[CLOCK])
         wanted = bool(policy.consider(now, page, write, full))
-        if page in self._watched:
+        if page in self.watched:
             rest = None if before == NONE else clock - (before >> CLOCK_AT)
-            self._witness.decided(self._watched.pop(page), page, write, rest, wanted)
+            self._witness.decided(self.watched.pop(page), page, write, rest, wanted)
         return wanted
 
 
