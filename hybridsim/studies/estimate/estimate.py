@@ -349,7 +349,7 @@ class Job:
                 runs: list[Future[None]] = []
                 for which, cache in enumerate(self.tables):
                     # By how much the shares of cached pages may be too high: all errors are theirs.
-                    off = min(self.errors[which] / max(self.contents.first_share(), 1e-9), 1.0)
+                    off = min(self.errors[which] / max(self.contents.first_share, 1e-9), 1.0)
                     for ran, fewer in ((cached[which], 0.0), (lower[which], off)):
                         if ran is None:
                             continue
