@@ -285,13 +285,6 @@ class Backing(Part):
             )
         return self.held_of_drive // self.chunk_bytes * self.chunk_bytes
 
-    def _wrong_stroke(self) -> Iterator[tuple[str, str]]:
-        if self.drive.kind != "hdd":
-            yield "stroke", 'only a hard disk can be short-stroked: use stroke = "full"'
-        elif self.held_of_drive > self.drive.capacity_bytes:
-            holds = format_size(self.drive.capacity_bytes)
-            yield "capacity", f'more than the drive holds ({holds}): use stroke = "full"'
-
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Yield (key, message) for each invalid combination of values."""
         minimum = KINDS[self.kind].min_members
@@ -324,8 +317,11 @@ class Backing(Part):
                 )
             elif parse_time(self.writeback_throttle) < 1:
                 yield "writeback_throttle", 'must be above 0; to disable it use "off"'
-        if self.stroke == "short":
-            yield from self._wrong_stroke()
+        if self.stroke == "short" and self.drive.kind != "hdd":
+            yield "stroke", 'only a hard disk can be short-stroked: use stroke = "full"'
+        elif self.stroke == "short" and self.held_of_drive > self.drive.capacity_bytes:
+            holds = format_size(self.drive.capacity_bytes)
+            yield "capacity", f'more than the drive holds ({holds}): use stroke = "full"'
         if self.controller is not None and self.chunk_bytes % self.controller.line_bytes:
             line = format_size(self.controller.line_bytes)
             yield "chunk", f"a chunk must be a multiple of the controller's line ({line})"

@@ -5,6 +5,7 @@ On the command line an event is one text: `--event at=10m,reboot=unclean`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -91,10 +92,8 @@ def ordered(events: Iterable[Event]) -> list[Event]:
 
 def refused(events: Sequence[Event], cache: CacheTable, backing: Backing) -> str:
     """Return why these events cannot happen to a machine with that cache, or ""."""
-    backups = [event for event in ordered(events) if event.backup]
-    if len(backups) > 1:
-        return f"{backups[1].text}: only one backup is simulated in a replay"
-    return _refused_by_cache(events, cache) or _refused_by_array(events, backing)
+    wrong = itertools.chain(_wrong_for_cache(events, cache), _wrong_for_array(events, backing))
+    return next((f"{event.text}: {why}" for event, why in wrong), "")
 
 
 def members(events: Sequence[Event]) -> dict[Event, int]:
@@ -109,49 +108,44 @@ def members(events: Sequence[Event]) -> dict[Event, int]:
     return result
 
 
-def _refused_by_array(events: Sequence[Event], backing: Backing) -> str:
+def _wrong_for_array(events: Sequence[Event], backing: Backing) -> Iterator[tuple[Event, str]]:
     lost = set(backing.failed)
     rebuilds = backing.rebuild is not None
     for event, member in members(events).items():
         if rebuilds:
-            return f"{event.text}: only one member is rebuilt, and none fails from then on"
+            yield event, "only one member is rebuilt, and none fails from then on"
         if event.rebuild:
             if member not in lost:
-                return f"{event.text}: member {member} has not failed before that"
+                yield event, f"member {member} has not failed before that"
             rebuilds = True
             continue
         if member in lost:
-            return f"{event.text}: member {member} has failed already"
+            yield event, f"member {member} has failed already"
         lost.add(member)
         if wrong := backing.form.wrong_losses(sorted(lost)):
-            return f"{event.text}: {wrong}"
-    return ""
+            yield event, wrong
 
 
-def _refused_by_cache(events: Sequence[Event], cache: CacheTable) -> str:
+def _wrong_for_cache(events: Sequence[Event], cache: CacheTable) -> Iterator[tuple[Event, str]]:
+    happen = ordered(events)
+    backups = [event for event in happen if event.backup]
+    if len(backups) > 1:
+        yield backups[1], "only one backup is simulated in a replay"
     removed = None
-    for event in ordered(events):
-        if event.what in ("disk", "rebuild", "backup"):
+    for event in happen:
+        removes = event.what in ("detach", "ssd")
+        if not removes and event.what != "reboot":
             continue
-        wrong = _not_simulated(event, cache)
-        if wrong:
-            return f"{event.text}: {wrong}"
+        if removes and cache.kind == "none":
+            yield event, "the machine has no cache; choose one with --cache"
+        if event.detach and cache.kind == "open-cas":
+            yield event, NO_DETACH
+        if event.what != "ssd" and cache.kind == "page" and cache.write_policy == "write-back":
+            yield event, NO_DIRTY_PAGES
         if removed is not None:
-            return f"{event.text}: the cache is removed before that, by {removed.text}"
-        if event.what in ("detach", "ssd"):
+            yield event, f"the cache is removed before that, by {removed.text}"
+        if removes:
             removed = event
-    return ""
-
-
-def _not_simulated(event: Event, cache: CacheTable) -> str:
-    """Return why an event cannot happen to a cache, or ""."""
-    if event.what in ("detach", "ssd") and cache.kind == "none":
-        return "the machine has no cache; choose one with --cache"
-    if event.detach and cache.kind == "open-cas":
-        return NO_DETACH
-    if event.what != "ssd" and cache.kind == "page" and cache.write_policy == "write-back":
-        return NO_DIRTY_PAGES
-    return ""
 
 
 def check_no_events(scenario: Scenario) -> None:

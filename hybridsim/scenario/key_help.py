@@ -146,13 +146,10 @@ def _comments(model: type[Part]) -> dict[str, str]:
 
 
 def _comments_of(source: str) -> Iterator[tuple[str, str]]:
-    comments: dict[int, str] = {}
-    alone: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            comments[token.start[0]] = token.string.lstrip("# ")
-            if token.line.strip().startswith("#"):
-                alone.add(token.start[0])
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    found = {token.start[0]: token for token in tokens if token.type == tokenize.COMMENT}
+    comments = {line: token.string.lstrip("# ") for line, token in found.items()}
+    alone = {line for line, token in found.items() if token.line.strip().startswith("#")}
     (body,) = ast.parse(source).body
     assert isinstance(body, ast.ClassDef)
     for node in body.body:

@@ -177,7 +177,8 @@ def resolved(origin: Origin) -> Machine:
     for section in DEFAULT_DRIVES:
         table = tables.setdefault(section, {})
         if isinstance(table, dict):
-            table["drive"] = _drive(origin, section, table.get("drive"), problems)
+            specified = table.get("drive", DEFAULT_DRIVES[section])
+            table["drive"] = _drive(origin, section, specified, problems)
     if isinstance(tables["cache"], dict):
         tables["cache"].setdefault("kind", "page")
         if tables["cache"].get("admission", "learned") != "learned":
@@ -196,14 +197,11 @@ def resolved(origin: Origin) -> Machine:
 
 def _drive(origin: Origin, section: str, specified: Any, problems: list[Problem]) -> Any:
     """Return a drive's values: those of the catalog, with the specified ones over them."""
-    path: Path = (section, "drive")
-    if isinstance(specified, dict) and "like" not in specified:
-        return {"kind": DEFAULT_KINDS[section], **specified}
-    own = specified if isinstance(specified, dict) else {}
-    if isinstance(specified, dict):
-        path = (*path, "like")
-    default = DEFAULT_DRIVES[section]
-    name = own["like"] if own else default if specified is None else specified
+    path: Path = (section, "drive", "like") if isinstance(specified, dict) else (section, "drive")
+    own = specified if isinstance(specified, dict) else {"like": specified}
+    if "like" not in own:
+        return {"kind": DEFAULT_KINDS[section], **own}
+    name = own["like"]
     try:
         if not isinstance(name, str):
             raise ScenarioError(f"a drive must be a name of the catalog or a table, not {name!r}")

@@ -183,12 +183,11 @@ def _in_list(value: Any) -> str:
 def policies(name: str) -> tuple[str, str]:
     """Return the admission and the replacement policy of a `cache.policy` value."""
     admission, plus, replacement = name.partition("+")
-    if not plus:
-        admission = name if name in ADMISSION else "always"
-        replacement = name if name in REPLACEMENT else "lru"
-    for one, family in ((admission, ADMISSION), (replacement, REPLACEMENT)):
-        if one not in family or (name not in ADMISSION and name not in REPLACEMENT and not plus):
-            known = list(family) if plus else list({**REPLACEMENT, **ADMISSION})
-            wrong = one if plus else name
-            raise ScenarioError(f"{POLICY}: unknown policy {wrong!r}: {hint(wrong, known)}")
-    return admission, replacement
+    either = {**REPLACEMENT, **ADMISSION}
+    wanted = ((admission, ADMISSION), (replacement, REPLACEMENT)) if plus else ((name, either),)
+    for one, family in wanted:
+        if one not in family:
+            raise ScenarioError(f"{POLICY}: unknown policy {one!r}: {hint(one, family)}")
+    if plus:
+        return admission, replacement
+    return name if name in ADMISSION else "always", name if name in REPLACEMENT else "lru"

@@ -37,7 +37,8 @@ def _head(found: Exploration) -> Iterator[str]:
         f"{found.computed:,} computed in {found.seconds:,.0f} s, {found.known:,} stored before.",
     )
     if found.failed:
-        yield from paragraph("failed", f"{len(found.failed):,}, such as: {found.failed[0][1]}")
+        _command, why = next(iter(found.failed.values()))
+        yield from paragraph("failed", f"{len(found.failed):,}, such as: {why}")
     if found.ended:
         yield from paragraph("ended", ended(found.planned, found.ended, found.limit_s))
     if found.bands:

@@ -147,6 +147,8 @@ class Contents:
             minutes.append(number)
         self._minutes = np.array(minutes)
         self._served = np.array(served).reshape(-1, 1 + len(caches))
+        # Share of the accesses that are the first ones to their pages in a minute.
+        self.first_share = float(self._total[0].sum() / max(self._served[:, 0].sum(), 1))
         self._until = np.cumsum(np.array(tallies), axis=0)  # by minute, row and class
 
     def touched(self, part: Accesses) -> Touched:
@@ -222,10 +224,6 @@ class Contents:
         whole = sums[-1, 1 + which] / max(sums[-1, 0], 1)
         ratio = both[:, 1 + which] / np.maximum(both[:, 0], 1)
         return np.asarray(np.where(both[:, 0] > 0, ratio, whole))
-
-    def first_share(self) -> float:
-        """Return the share of the accesses that are the first ones to their pages in a minute."""
-        return float(self._total[0].sum() / max(self._served[:, 0].sum(), 1))
 
     def shares(self, which: int, minute: int) -> Floats:
         """Return the share of pages that are cached before a minute, by class."""

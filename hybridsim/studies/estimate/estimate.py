@@ -70,8 +70,8 @@ SIZES_OF_ADVICE = 3  # of these, the largest falls
 AS_GOOD = 0.98  # of the best gain: the smaller cache is taken
 SAMPLES = 100  # of the counters of a minute
 OVERLOADED = 0.5  # share of the minutes in which the disks alone do not keep up: then think times
-POLICIES = {"admission": "always", "replacement": "lru"}  # unless specified
-MODES = ("write-through",)
+# Unless specified; sequential runs cannot be seen in a sample, so the cache takes them in.
+DEFAULTS = {"admission": "always", "replacement": "lru", "sequential_cutoff": "0B"}
 PAGES_AT_ONCE = 1 << 24  # of caches that are replayed at the same time: they bound memory
 DAY_NS = 86_400 * 10**9
 OF_WEAR = ("dwpd", "years")
@@ -166,10 +166,9 @@ def asked(trace: Trace, require: Sequence[Requirement]) -> dict[str, Of]:
 
 
 def suited(scenario: Scenario, trace: Trace) -> Scenario:
-    """Return a scenario whose cache a sample can stand for; raise UsageError if there is none.
+    """Return a scenario, with DEFAULTS, whose cache a sample can stand for.
 
-    Unless specified the policies are POLICIES.  Sequential runs cannot be seen in a sample, so the
-    cache takes them in.
+    Raises UsageError if there is none.
     """
     capture, cache = capture_of(trace), scenario.cache
     if not isinstance(cache, Table) or cache.kind != "page":
@@ -178,16 +177,15 @@ def suited(scenario: Scenario, trace: Trace) -> Scenario:
             f"or replay a minute: {capture.choices}"
         )
     chosen: dict[str, Any] = {
-        name: value for name, value in POLICIES.items()
+        name: value
+        for name, value in DEFAULTS.items()
         if not is_specified(scenario, ("cache", name))
-    }  # fmt: skip
-    if not is_specified(scenario, ("cache", "sequential_cutoff")):
-        chosen["sequential_cutoff"] = "0B"
+    }
     scenario = scenario.with_options(**chosen)
     cache = table_of(scenario)
     check_sampled(capture, cache.admission, cache.replacement)
     refused = {
-        "cache.mode": cache.mode not in MODES,
+        "cache.mode": cache.mode != "write-through",
         "cache.sequential_cutoff": cache.sequential_cutoff_bytes > 0,
         "cache.write_budget": cache.write_budget is not None,
     }
@@ -207,7 +205,7 @@ def estimate(
     report: Report | None = None,
     require: Sequence[Requirement] = (),
 ) -> list[Estimate]:
-    """Return the figures of caches that differ only in size and policies, for the whole capture.
+    """Return the figures of caches that differ only in size, for the whole capture.
 
     They include those that requirements ask for.  Raises UsageError for caches that a sample cannot
     stand for, for a requirement that it does not answer, or a capture that is too short.
@@ -248,7 +246,7 @@ class Job:
         self.figures = FIGURES | asked(trace, require)
         self.scenarios = [suited(each, trace) for each in scenarios]
         self.tables = list(map(table_of, self.scenarios))
-        (self.page_bytes,) = {each.page_bytes for each in self.tables}
+        self.page_bytes = self.tables[0].page_bytes
         self.minutes = Minutes.of(trace)
         rate = capture_of(trace).rate
         ids = Ids()
@@ -273,17 +271,14 @@ class Job:
 
     def _errors(self) -> list[float]:
         """Return the error (95 %) of the sample's hit ratio of each cache."""
-        found: dict[tuple[str, str, int], float] = {}
-        policies = [(each.admission, each.replacement) for each in self.tables]
-        for one in dict.fromkeys(policies):
-            sizes = [size for size, other in zip(self.pages, policies) if other == one]
-            known = self.tables[policies.index(one)].policy_parameters
-            counts = hits_of_sample(
-                self.trace, [f"{size} pages" for size in sizes], [one[1]], [one[0]],
-                self.page_bytes, {}, {key: known[key] for key in PARAMETERS if key in known},
-            )  # fmt: skip
-            found |= {(*one, size): each.page_hit_error for size, each in zip(sizes, counts)}
-        return [found[(*one, size)] for one, size in zip(policies, self.pages)]
+        table = self.tables[0]
+        known = table.policy_parameters
+        counts = hits_of_sample(
+            self.trace, [f"{size} pages" for size in self.pages], [table.replacement],
+            [table.admission], self.page_bytes, {},
+            {key: known[key] for key in PARAMETERS if key in known},
+        )  # fmt: skip
+        return [each.page_hit_error for each in counts]
 
     def estimates(self) -> list[Estimate]:
         """Replay the minutes in the scenario's mode, and weight them.
@@ -349,7 +344,7 @@ class Job:
                 runs: list[Future[None]] = []
                 for which, cache in enumerate(self.tables):
                     # By how much the shares of cached pages may be too high: all errors are theirs.
-                    off = min(self.errors[which] / max(self.contents.first_share(), 1e-9), 1.0)
+                    off = min(self.errors[which] / max(self.contents.first_share, 1e-9), 1.0)
                     for ran, fewer in ((cached[which], 0.0), (lower[which], off)):
                         if ran is None:
                             continue

@@ -165,18 +165,15 @@ class Minutes:
         rest = np.ones(len(self.numbers), bool)
         rest[self.at[self.is_worst]] = False
         wanted = totals[rest].sum(axis=0)
-        begin = number * self._hour_weights(rest) * 1.0
+        # The minutes of the hour of each stretch that are not among the worst ones.
+        hours = self.numbers[rest] // MINUTES_AN_HOUR
+        mine = self.numbers[self.at] // MINUTES_AN_HOUR
+        of_hour = np.searchsorted(hours, mine, "right") - np.searchsorted(hours, mine)
+        begin = number * of_hour * 1.0
         if begin.sum():
             begin *= rest.sum() / begin.sum()
         weight = calibrated(begin, totals[self.at], wanted)
         return np.where(self.is_worst, 1.0, weight)
-
-    def _hour_weights(self, rest: NDArray[np.bool_]) -> Floats:
-        """Return the minutes of the hour of each stretch that are not among the worst ones."""
-        hours, count = np.unique(self.numbers[rest] // MINUTES_AN_HOUR, return_counts=True)
-        of_hour = dict(zip(hours.tolist(), count.tolist()))
-        hour = self.numbers[self.at] // MINUTES_AN_HOUR
-        return np.array([of_hour.get(each, 0) for each in hour.tolist()], np.float64)
 
 
 def calibrated(begin: Floats, columns: Floats, wanted: Floats) -> Floats:

@@ -10,7 +10,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +43,6 @@ from hybridsim.studies.explore.axes import (
     AT_SIZE,
     CACHE,
     MEMBERS,
-    SIZE,
     SSD,
     Axis,
     Place,
@@ -225,7 +224,7 @@ class Status:
 Report = Callable[[Status], None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Exploration:
     """Replays over several axes, and a surface of each figure between them."""
 
@@ -233,8 +232,8 @@ class Exploration:
     about: Mapping[str, Any]  # the trace
     site: Scenario  # with the mode that all replays have
     axes: list[Axis]
-    replays: list[Replay]
-    failed: list[tuple[str, str]]  # command, why
+    replays: list[Replay] = field(default_factory=list)
+    failed: dict[Place, tuple[str, str]] = field(default_factory=dict)  # command, why
     checked: list[Checked] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     computed: int = 0
@@ -477,8 +476,8 @@ class Exploration:
                 }
                 for each in self.replays
             ],
-            "failed": [{"command": command, "why": why} for command, why in self.failed],
-            "checked": [self._check(name) for name in dict.fromkeys(e.name for e in self.checked)],
+            "failed": [{"command": command, "why": why} for command, why in self.failed.values()],
+            "checked": [self._met(name) for name in dict.fromkeys(e.name for e in self.checked)],
             "notes": self.notes,
         }
         document: dict[str, Any] = plain(result)
@@ -506,7 +505,7 @@ class Exploration:
         }
         if axis.served:
             about["served"] = axis.served[n]
-        site = self._able(moved(self.own, {number: n}), number)
+        site = self._built(moved(self.own, {number: n}), number)
         if site is None:
             return about
         if axis.name == SSD:
@@ -527,7 +526,7 @@ class Exploration:
             about |= {"copies": copies(site)}
         return about
 
-    def _able(self, place: Place, keep: int) -> Scenario | None:
+    def _built(self, place: Place, keep: int) -> Scenario | None:
         """Return the machine at a place, or, unless `keep` is its axis, of another size."""
         sizes = range(len(self.axes[AT_SIZE].choices)) if keep != AT_SIZE else ()
         for each in (place, *(moved(place, {AT_SIZE: size}) for size in sizes)):
@@ -535,7 +534,7 @@ class Exploration:
                 return self.scenario(each)
         return None
 
-    def _check(self, name: str) -> dict[str, Any]:
+    def _met(self, name: str) -> dict[str, Any]:
         of_one = [each for each in self.checked if each.name == name]
         offs = [each.off for each in of_one if each.off is not None]
         return {
@@ -568,25 +567,16 @@ def surfaces_of(
     return result
 
 
-@dataclass
-class _Run:
+@dataclass(kw_only=True)
+class _Run(Exploration):
     """An exploration in progress, and the time that it may take with all that ends it."""
 
-    trace: NamedTrace
-    site: Scenario
-    axes: list[Axis]
-    points: int
     checks: int  # replays that there is to be time for at the end
-    limit_s: float | None
     begun_s: float
     report: Report
-    replays: list[Replay] = field(default_factory=list)
-    checked: list[Checked] = field(default_factory=list)
     given: dict[Place, Mapping[str, Any]] = field(default_factory=dict)  # figures that are known
-    failed: dict[Place, tuple[str, str]] = field(default_factory=dict)
-    surfaces: dict[str, Surface] = field(default_factory=dict)  # the KEY ones, of these replays
+    unsure: dict[str, Surface] = field(default_factory=dict)  # the KEY surfaces of the replays
     band: float | None = None  # the usual one of BAND
-    ended: str = ""  # OVER or INTERRUPTED: nothing more begins
     each_s: float = 0.0  # of a replay, all workers together; 0: unknown
     fit_s: float = 0.0  # of the KEY surfaces of `fitted` replays, when they were last fitted
     fitted: int = 1
@@ -595,8 +585,13 @@ class _Run:
     def __post_init__(self) -> None:
         self.running: Running
         self.digest = self.trace.digest()
-        self.planned = self.points + self.checks
+        self.in_all = self.planned + self.checks
         self._able: dict[Place, bool] = {}
+
+    def so_far(self) -> Exploration:
+        """Return what is explored so far."""
+        known = {each.name: getattr(self, each.name) for each in fields(Exploration)}
+        return Exploration(**known | {"replays": list(self.replays)})
 
     @property
     def taken(self) -> list[Place]:
@@ -641,7 +636,7 @@ class _Run:
     def on_point(self, progress: Progress, settled: Settled | None, stage: str = "") -> None:
         """Report the progress, and estimate the time that is left."""
         done = progress.done
-        to_do = max(self.planned - done, 0)
+        to_do = max(self.in_all - done, 0)
         if progress.took_s:
             # The median: the first replay of each kind of cache compiles.
             self.each_s = float(np.median(progress.took_s)) / progress.lanes
@@ -654,7 +649,7 @@ class _Run:
                 more = max(rest - self.ending_s(done), 0.0) / self.each_s
                 in_time = done + min(int(more), to_do)
             left = min(left, rest) if self.each_s else rest
-        self.report(Status(done, self.planned, progress.known, left or None, settled, self.band,
+        self.report(Status(done, self.in_all, progress.known, left or None, settled, self.band,
                            in_time, stage))  # fmt: skip
 
     def fitting(self) -> None:
@@ -668,7 +663,7 @@ class _Run:
         the cache or with the SSD.
         """
         return all(
-            self._is_able(moved(planning.own_place(self.axes),
+            self._is_able(moved(self.own,
                                 {AT_SIZE: place[AT_SIZE], other: number}))
             for other, number in enumerate(place)
         )  # fmt: skip
@@ -718,14 +713,13 @@ class _Run:
         """Take the mode that `replay` chooses for the scenario itself."""
         if self.site.replay.mode != "auto":
             return
-        base = planning.own_place(self.axes)
-        done = self.run([base])
-        if base in self.failed:
-            raise UsageError(self.failed[base][1])
+        done = self.run([self.own])
+        if self.own in self.failed:
+            raise UsageError(self.failed[self.own][1])
         if self.ended:
             raise KeyboardInterrupt
         self.site = self.site.with_options(mode=str(done[0].figures["mode"]))
-        self.given[base] = done[0].figures  # the same replay, though with another command
+        self.given[self.own] = done[0].figures  # the same replay, though with another command
 
     def replay(self) -> None:
         """Replay places step by step; what a step does not depend on how many follow.
@@ -738,21 +732,21 @@ class _Run:
         along = [each for each in planner.lines() if self.able(each)]
         between = planner.spread(SPREAD_FIRST, along, SEED)
         pairs = itertools.zip_longest(along, between)
-        queue = [each for pair in pairs for each in pair if each is not None][: self.points]
+        queue = [each for pair in pairs for each in pair if each is not None][: self.planned]
         steps = [queue[:1], *(queue[at : at + STEP] for at in range(1, len(queue), STEP))]
         for step in itertools.chain(steps, self._steps(planner)):
             self.replays += self.run(step)  # the first one alone: there is time for it
             if self.ended:
                 return
             begun_s = time.monotonic()
-            self.surfaces = surfaces_of(planner.where, self.replays, KEY)
+            self.unsure = surfaces_of(planner.where, self.replays, KEY)
             self.fit_s, self.fitted = time.monotonic() - begun_s, max(len(self.replays), 1)
-            if BAND in self.surfaces:
-                self.band = usual_band(self.surfaces[BAND], self.axes)
+            if BAND in self.unsure:
+                self.band = usual_band(self.unsure[BAND], self.axes)
 
     def _steps(self, planner: planning.Planner) -> Iterator[list[Place]]:
         """Yield places where figures jump, where the surfaces are unsure, and spread ones."""
-        while (left := self.points - len(self.taken)) > 0:
+        while (left := self.planned - len(self.taken)) > 0:
             taken = self.taken
             seed = SEED + len(taken)
             times_more = 2 if len(taken) >= TWICE else 1
@@ -762,7 +756,7 @@ class _Run:
             more += planner.jumps(times, times_more * CLIFFS, [*taken, *more], seed)
             for own in (True, False):
                 number = times_more * DOUBTFUL // 2
-                unsure = self.surfaces.values()
+                unsure = self.unsure.values()
                 more += planner.doubtful(unsure, number, [*taken, *more], seed, own)
             more += planner.spread(times_more * STEP - len(more), [*taken, *more], seed)
             if not more:
@@ -795,7 +789,7 @@ class _Run:
 
     def _check(self, number: int) -> None:
         self.fitting()
-        found = Exploration(self.trace, {}, self.site, self.axes, list(self.replays), [])
+        found = self.so_far()
         if not found.surfaces:
             return
         free = planning.Planner(self.axes, self.able).drawn(set(self.taken), SEED + 10**6)
@@ -845,12 +839,14 @@ def explore(
     summary = trace.open().summary()
     of, notes = axes(site, summary.footprint_bytes, **choices)
     page_bytes = site.cache.page_bytes
-    of = [
-        with_served(axis, trace.open(), page_bytes, summary.requests) if axis.name == SIZE else axis
-        for axis in of
-    ]
+    of[AT_SIZE] = with_served(of[AT_SIZE], trace.open(), page_bytes, summary.requests)
     points = min(points, planning.all_places(of))
-    run = _Run(trace, site, of, points, check, seconds, begun_s, report)
+    of_summary = ("requests", "reads", "writes", "span_ns", "footprint_bytes")
+    about = {"name": trace.name} | {key: getattr(summary, key) for key in of_summary}
+    run = _Run(
+        trace, about, site, of, notes=notes, planned=points, limit_s=seconds, checks=check,
+        begun_s=begun_s, report=report,
+    )  # fmt: skip
     with contextlib.ExitStack() as opened:
         shared = opened.enter_context(tempfile.TemporaryDirectory(prefix="hybridsim-"))
         store = opened.enter_context(Store(folder))
@@ -866,16 +862,12 @@ def explore(
         run.fitting()
     if not run.replays:
         raise UsageError(next(iter(run.failed.values()))[1] if run.failed else "interrupted")
-    of_summary = ("requests", "reads", "writes", "span_ns", "footprint_bytes")
-    about = {"name": trace.name} | {key: getattr(summary, key) for key in of_summary}
-    found = Exploration(
-        trace, about, run.site, of, run.replays, list(run.failed.values()), run.checked, notes,
-        run.running.progress.computed, run.running.progress.known, 0.0, points, run.ended, seconds,
-    )  # fmt: skip
-    surfaces = found.surfaces  # now: it is part of the time
-    whole = replace(found, seconds=run.passed_s)
-    whole.__dict__["surfaces"] = surfaces
-    return whole
+    run.computed = run.running.progress.computed
+    run.known = run.running.progress.known
+    found = run.so_far()
+    _ = found.surfaces  # which take a part of the time
+    found.seconds = run.passed_s
+    return found
 
 
 def usual_band(surface: Surface, of: Sequence[Axis]) -> float:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.studies.explore.axes import CACHE, Axis, Place
+from hybridsim.studies.explore.axes import AT_CACHE, Axis, Place
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,11 +57,9 @@ class Coordinates:
     def __init__(self, axes: Sequence[Axis]) -> None:
         self.ordered: list[tuple[int, Floats]] = []  # axis, positions of its choices in 0 .. 1
         self.words: list[tuple[int, npt.NDArray[np.int64]]] = []  # axis, code of each choice
-        self.cache, self.modes = 0, np.zeros(1, np.int64)  # axis, code of the mode of each choice
+        # Code of the mode of each cache.
+        self.modes = _codes([each.words[1] for each in axes[AT_CACHE].choices])
         for number, axis in enumerate(axes):
-            if axis.name == CACHE:
-                modes = [each.words[1] if len(each.words) > 1 else "" for each in axis.choices]
-                self.cache, self.modes = number, _codes(modes)
             if not axis.varies:
                 continue
             if axis.is_ordered:
@@ -70,7 +68,7 @@ class Coordinates:
                 served = np.array(axis.served)
                 if len(served) and served[-1] > served[0]:
                     self.ordered.append((number, (served - served[0]) / (served[-1] - served[0])))
-            elif axis.name == CACHE:
+            elif number == AT_CACHE:
                 for word in zip(*(each.words for each in axis.choices)):
                     if len(set(word)) > 1:
                         self.words.append((number, _codes(word)))
@@ -84,8 +82,7 @@ class Coordinates:
 
     def mode_of(self, places: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the code of the mode of each place."""
-        of_caches = np.atleast_2d(np.asarray(places, np.int64))[:, self.cache]
-        return self.modes[np.minimum(of_caches, len(self.modes) - 1)]
+        return self.modes[np.atleast_2d(np.asarray(places, np.int64))[:, AT_CACHE]]
 
     def apart(self, some: npt.ArrayLike, others: npt.ArrayLike) -> list[Floats]:
         """Return how far places are apart: a matrix per parameter; 0 or 1 for words."""

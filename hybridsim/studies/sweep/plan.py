@@ -21,7 +21,7 @@ backing.members = 8
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, Literal, NamedTuple, get_args
@@ -369,16 +369,15 @@ def _trace(entry: str | TraceTable, folder: FilePath) -> NamedTrace:
     return NamedTrace.here(beside, table.format, table.device, table.use_dispatch)
 
 
-def _flat(tables: dict[str, Any], before: str = "", is_vary: bool = False) -> list[tuple[str, Any]]:
-    """Return values by dotted key, for `cache.size` as well as for a table `[vary.cache]`."""
-    values = []
+def _flat(
+    tables: dict[str, Any], before: str = "", is_vary: bool = False
+) -> Iterator[tuple[str, Any]]:
+    """Yield values by dotted key, for `cache.size` as well as for a table `[vary.cache]`."""
     for name, value in tables.items():
-        key = before + name
         if isinstance(value, dict) and not (is_vary and {"from", "to"} & value.keys()):
-            values += _flat(value, key + ".", is_vary)
+            yield from _flat(value, f"{before}{name}.", is_vary)
         else:
-            values.append((key, value))
-    return values
+            yield before + name, value
 
 
 def _axis(key: str, choices: Any) -> Axis:

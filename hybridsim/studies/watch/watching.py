@@ -415,13 +415,6 @@ class Watch:
             if is_first:
                 self.snapshot(piece.now_ns)
 
-    def take_again(self, every_s: float) -> None:
-        """Process what came after the saved state; its intervals were shown before."""
-        for piece in self.kept.pieces():
-            self.take(piece)
-            if self.is_due(piece, every_s):
-                self.snapshot(piece.now_ns)
-
     def join(self, piece: Piece) -> None:
         """Begin a new interval before the first piece after a restart, unless it follows at once.
 
@@ -506,7 +499,10 @@ def watch(
         state = Watch(device, caches, kept)
         last: Snapshot | None = None
         begin_ns: int | None = None
-        state.take_again(every_s)
+        for each in kept.pieces():  # came after the saved state; its intervals were shown before
+            state.take(each)
+            if state.is_due(each, every_s):
+                state.snapshot(each.now_ns)
         piece: Piece | None = None
         with on_signals() as stop:
             for piece in pieces:
