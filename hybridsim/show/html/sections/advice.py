@@ -28,19 +28,18 @@ def answer(document: Document) -> Section:
     risks = (f"{risk[:1].upper()}{risk[1:]}." for risk in words.risks(document))
     before += [*labelled("risks", risks), ("assumed", words.assumed(document))]
     longer = words.record(document)
-    build = words.build(document)
+    commands = {
+        "Check it: replay this machine": ""
+        if document["answer"] == NO
+        else words.command(document),
+        "Before you decide: capture for longer": longer,
+        "Build it: print the commands, and run none": "" if longer else words.build(document),
+    }
     blocks: list[Block | None] = [
         Prose([words.to_do(document), words.brings(document)], document["answer"]),
         KeyFigures(list(_figures(document))),
         Table("Before you buy", ["", ""], [*before, *labelled("notes", document["notes"])]),
-        Code("Check it: replay this machine", words.command(document))
-        if document["answer"] != NO
-        else None,
-        Code("Before you decide: capture for longer", longer)
-        if longer
-        else Code("Build it: print the commands, and run none", build)
-        if build
-        else None,
+        *(Code(caption, line) for caption, line in commands.items() if line),
     ]
     return Section("answer", "Advice", blocks)
 
