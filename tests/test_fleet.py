@@ -81,6 +81,7 @@ def test_the_summary_adds_up_all_volumes(trace, tmp_path):
     assert json.loads(json.dumps(row.to_dict()["fleet"], allow_nan=False))[0]["volumes"] == 3
     page = of(row.to_dict())
     assert ">The fleet<" in page
+    assert "means of the second half of their requests" in page  # as the judge has them
     head = page[page.index("<header>") : page.index("</header>")]
     assert f"{trace}: 3 volumes" in head  # not the path of each volume
     assert "<summary>3 volumes, each with 2 settings</summary>" in page

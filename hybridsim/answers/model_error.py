@@ -330,7 +330,7 @@ def interval(figure: str, value: float, half: float) -> tuple[float, float]:
 
 def model_error(result: Result) -> ModelError | None:
     """Return the intervals of a replay's figures; None where it has no cache."""
-    kind = str(result.scenario.get("cache_kind", "none"))
+    kind = result._kind
     if kind == "none":
         return None
     whole = result.cached.whole.figures

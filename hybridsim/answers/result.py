@@ -28,7 +28,7 @@ from hybridsim.answers.requirements import (
     of_warm_up,
     of_wear,
 )
-from hybridsim.answers.verdict import Case, Other, Verdict, judge
+from hybridsim.answers.verdict import UNSURE, Other, Verdict, judge
 from hybridsim.answers.warmup import SHARES, WarmUp, of_hits, of_iops
 from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.histogram import Distribution
@@ -152,7 +152,13 @@ class Result:
         return of_wear(self.cached, self._kind, self.cached.whole.writes)
 
     @property
+    def _has_cache(self) -> bool:
+        """Whether there is a cache at all."""
+        return self.scenario.get("cache_pages") != 0
+
+    @property
     def _kind(self) -> str:
+        """The kind of the cache, by its name in scenarios."""
         return str(self.scenario.get("cache_kind", "none"))
 
     def with_requirements(self, require: Sequence[Requirement]) -> Result:
@@ -250,21 +256,18 @@ def conclude(
         "none_cold": without.phase(0, plain_border),
         "none_whole": without.whole,
     }
-    judged, baseline = phases["warm"], phases["none"]
     fidelity = _fidelity(recorded or Distribution(), without, scenario)
     runs = (plain, without.counters), (cached, with_cache.counters)
     judgement = weigh(
         *sides(*runs, scenario, goal, not is_open), not is_open, goal,
         with_cache.issued_before(border),
     )  # fmt: skip
-    case = Case(
-        with_cache, without, warm_up, judged, baseline, judgement, trace, scenario, fidelity
-    )
-    return Result(
-        trace, scenario, with_cache, without, warm_up, phases, judge(case), judgement,
+    result = Result(
+        trace, scenario, with_cache, without, warm_up, phases, Verdict(UNSURE, ""), judgement,
         wear(phases["whole"], scenario.get("endurance_bytes"), scenario.get("capacity_bytes")),
         fidelity, list(warnings or []), seed, engine,
     )  # fmt: skip
+    return replace(result, verdict=judge(result))
 
 
 def dirt_of(result: Result) -> Dirt | None:

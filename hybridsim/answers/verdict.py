@@ -11,18 +11,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.forecast import HORIZON, NO, UNSURE, YES, is_certain
 from hybridsim.answers.judge import Judgement, in_time
-from hybridsim.answers.outcome import SECOND, Outcome, Phase
-from hybridsim.answers.warmup import State, WarmUp
+from hybridsim.answers.outcome import SECOND
+from hybridsim.answers.warmup import State
 from hybridsim.foundation.codes import Reason
 from hybridsim.foundation.documents import Document
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import format_size, human_count, human_size
 from hybridsim.foundation.wording import factor, latency, of_the_mean, percent, ranged, span, times
+
+if TYPE_CHECKING:
+    from hybridsim.answers.result import Result
 
 TIMES = 1.5  # larger changes are printed as a factor, smaller ones in per cent
 CHANCE = (
@@ -96,113 +99,93 @@ class Verdict:
         )
 
 
-@dataclass(frozen=True)
-class Case:
-    """The input of a verdict."""
-
-    cached: Outcome
-    plain: Outcome
-    warm_up: WarmUp
-    with_cache: Phase  # the judged phase of the cached machine
-    without: Phase  # the same period of the plain machine
-    judgement: Judgement
-    trace: Mapping[str, Any]
-    scenario: Mapping[str, Any]
-    fidelity: Fidelity
-
-    @property
-    def has_cache(self) -> bool:
-        """Whether there is a cache at all."""
-        return self.scenario.get("cache_pages") != 0
-
-    @property
-    def cache_mode(self) -> str:
-        """The mode of the cache, by its name in scenarios."""
-        return str(self.scenario.get("cache_mode", "read-only"))
-
-    @property
-    def machine(self) -> str:
-        """The judged cache, in words."""
-        return str(self.scenario.get("cache") or "this cache")
-
-    def missed(self, reason: Reason) -> float:
-        """Return the share of the reads of the judged phase that were not hits for this reason."""
-        return self.with_cache.share_of_reads(self.with_cache.figures.read_reasons.get(reason, 0))
-
-
-def judge(case: Case) -> Verdict:
-    """Return the verdict of this case."""
-    answer, headline = _answer(case)
-    is_sure = _endless(case) or is_certain(answer, case.judgement.low, case.judgement.high)
+def judge(result: Result) -> Verdict:
+    """Return the verdict on a result, whatever its verdict is so far."""
+    answer, headline = _answer(result)
+    is_sure = _endless(result) or is_certain(answer, result.judgement.low, result.judgement.high)
     return Verdict(
         answer,
         headline,
-        list(_reasons(case)),
-        list(_advice(case, is_perhaps=answer == YES and not is_sure)),
-        _confidence(case),
-        _action(case, answer),
-        list(_effect(case, headline)),
-        list(_risks(case)),
-        [f"Compared: {_compared(case)}."] if case.has_cache else [],
+        list(_reasons(result)),
+        list(_advice(result, is_perhaps=answer == YES and not is_sure)),
+        _confidence(result),
+        _action(result, answer),
+        list(_effect(result, headline)),
+        list(_risks(result)),
+        [f"Compared: {_compared(result)}."] if result._has_cache else [],
         is_sure,
     )
 
 
-def _action(case: Case, answer: str) -> str:
+def _mode(result: Result) -> str:
+    return str(result.scenario.get("cache_mode", "read-only"))
+
+
+def _machine(result: Result) -> str:
+    return str(result.scenario.get("cache") or "this cache")
+
+
+def _missed(result: Result, reason: Reason) -> float:
+    """Return the share of the reads of the judged phase that were not hits for this reason."""
+    phase = result.phases["warm"]
+    return phase.share_of_reads(phase.figures.read_reasons.get(reason, 0))
+
+
+def _action(result: Result, answer: str) -> str:
     """Return what to do, in one sentence."""
-    if not case.has_cache:
+    if not result._has_cache:
         return "Specify a cache: this machine has none."
-    named = f": {case.machine}" if case.scenario.get("cache") else ""
+    named = f": {_machine(result)}" if result.scenario.get("cache") else ""
     if answer == YES:
         return f"Use this cache{named}."
     if answer == NO:
         return f"Do not buy this cache{named}."
-    if _endless(case):
+    if _endless(result):
         return "This replay cannot decide: neither machine keeps up with the load."
-    longer = _record_longer(case)
-    may = "even that may not" if _capture_s(case) == LONGEST_S else "that may"
-    enough = f"; {may} be enough" if case.judgement.more_ns else ""
+    longer = _record_longer(result)
+    may = "even that may not" if _capture_s(result) == LONGEST_S else "that may"
+    enough = f"; {may} be enough" if result.judgement.more_ns else ""
     return f"{longer[:1].upper()}{longer[1:]} before you decide{enough}."
 
 
-def _record_longer(case: Case) -> str:
+def _record_longer(result: Result) -> str:
     """Return the advice to record longer, with the duration of the whole capture."""
-    lasts_ns, active_ns = _lasts_ns(case)
+    lasts_ns, active_ns = _lasts_ns(result)
     paused = " while the load is active" if active_ns < AT_WORK * max(lasts_ns, 1) else ""
-    do = "generate" if case.trace.get("format") == "workload" else "record"
-    return f"{do} {span(_capture_s(case) * SECOND)} in total{paused}"
+    do = "generate" if result.trace.get("format") == "workload" else "record"
+    return f"{do} {span(_capture_s(result) * SECOND)} in total{paused}"
 
 
-def _effect(case: Case, headline: str) -> Iterator[str]:
+def _effect(result: Result, headline: str) -> Iterator[str]:
     """Yield the gain with its interval, the most important sentence first."""
-    result = case.judgement
-    if not case.has_cache:
-        mean = case.without.figures.reads.mean_ns
-        if mean is not None and not case.without.saturated:
+    judgement = result.judgement
+    if not result._has_cache:
+        mean = result.phases["none"].figures.reads.mean_ns
+        if mean is not None and not result.phases["none"].saturated:
             yield f"Without a cache a read takes {latency(mean)} on average."
         return
-    if _endless(case) or not result.pairs["whole"].plain.both.count or result.too_short:
+    if _endless(result) or not judgement.pairs["whole"].plain.both.count or judgement.too_short:
         yield headline
         return
-    yield f"{_saved(result)}{_worse_tail(result)}."
-    if result.measured is not None:
-        yield f"{CHANCE.format(factor(result.gain), factor(result.measured))}."
-    yield from _about_trend(case)
-    yield from _about_phases(case)
-    yield from _about_requests(case, FEW)
+    yield f"{_saved(judgement)}{_worse_tail(judgement)}."
+    if judgement.measured is not None:
+        yield f"{CHANCE.format(factor(judgement.gain), factor(judgement.measured))}."
+    yield from _about_trend(result)
+    yield from _about_phases(result)
+    yield from _about_requests(result, FEW)
 
 
-def _risks(case: Case) -> Iterator[str]:
+def _risks(result: Result) -> Iterator[str]:
     """Yield the risks, the most important first."""
-    if not case.has_cache:
+    if not result._has_cache:
         return
-    if not _endless(case):
-        yield from _about_dirt(case)
-    if case.cache_mode == "write-back":
+    if not _endless(result):
+        yield from _about_dirt(result)
+    if _mode(result) == "write-back":
         yield "Write-back: dirty data are lost if the SSD fails, unless it is mirrored."
-    if case.warm_up.state not in (State.STEADY, State.FLAT, State.SHORT) and case.warm_up.why:
-        yield f"The cache is not steady: {case.warm_up.why}."
-    fidelity = case.fidelity
+    if result.warm_up.state not in (State.STEADY, State.FLAT, State.SHORT) and result.warm_up.why:
+        yield f"The cache is not steady: {result.warm_up.why}."
+    fidelity = result.fidelity
     if not fidelity.is_known or fidelity.is_other_kind:
         yield "The drives are models that were not checked against yours."
     elif fidelity.likeness != "good":
@@ -210,25 +193,25 @@ def _risks(case: Case) -> Iterator[str]:
         yield f"The disk models differ from your disks: latencies differ by {apart}."
 
 
-def _answer(case: Case) -> tuple[str, str]:
-    if not case.has_cache:
+def _answer(result: Result) -> tuple[str, str]:
+    if not result._has_cache:
         return UNSURE, "The scenario has no cache: the figures are those of the disks alone."
-    if _endless(case):
-        return _answer_of_backlog(case)
-    result = case.judgement
-    if not result.pairs["whole"].plain.both.count:
-        if number := case.trace.get("reads"):  # all requests are of 0 bytes
+    if _endless(result):
+        return _answer_of_backlog(result)
+    judgement = result.judgement
+    if not judgement.pairs["whole"].plain.both.count:
+        if number := result.trace.get("reads"):  # all requests are of 0 bytes
             whose = "The only read is" if number == 1 else f"All {number:,} reads are"
             return NO, f"{whose} of 0 bytes: a cache has nothing to serve."
         return NO, "The capture has no reads and no writes: a cache has nothing to serve."
-    if result.too_short:
-        return UNSURE, f"The capture is too short for a decision: {result.too_short}."
-    gained = f"{_saved(result)}{_worse_tail(result)}"
-    if result.answer == YES:
+    if judgement.too_short:
+        return UNSURE, f"The capture is too short for a decision: {judgement.too_short}."
+    gained = f"{_saved(judgement)}{_worse_tail(judgement)}"
+    if judgement.answer == YES:
         return YES, f"{gained}."
-    if result.answer == NO:
-        return NO, f"Not worth its cost: {case.machine}. {gained}."
-    return UNSURE, f"Not yet: {_record_longer(case)}. {gained}."
+    if judgement.answer == NO:
+        return NO, f"Not worth its cost: {_machine(result)}. {gained}."
+    return UNSURE, f"Not yet: {_record_longer(result)}. {gained}."
 
 
 def _saved(judgement: Judgement) -> str:
@@ -276,14 +259,14 @@ def _tails(judgement: Judgement) -> str:
     return f"{now} instead of {then}"
 
 
-def _answer_of_backlog(case: Case) -> tuple[str, str]:
+def _answer_of_backlog(result: Result) -> tuple[str, str]:
     """Return answer and headline for an endless queue: its latencies depend on the run's length."""
-    busy = percent(case.with_cache.utilisation)
-    if not case.with_cache.saturated:
-        mean = latency(case.with_cache.figures.reads.mean_ns)
+    busy = percent(result.phases["warm"].utilisation)
+    if not result.phases["warm"].saturated:
+        mean = latency(result.phases["warm"].figures.reads.mean_ns)
         keep_up = f"with the cache they are {busy} busy and a read takes {mean} on average"
         return YES, f"The disks alone cannot keep up with this load; {keep_up}."
-    if not case.without.saturated:
+    if not result.phases["none"].saturated:
         their = f"with the cache ({busy} busy) they do not"
         return NO, f"The disks alone keep up with the load; {their}."
     return UNSURE, "The disks cannot keep up with this load, neither alone nor with the cache."
@@ -300,35 +283,35 @@ def _change(gain: float | None) -> str:
     return f"{percent(share)} {'less' if gain >= 1 else 'more'}"
 
 
-def _reasons(case: Case) -> Iterator[str]:
-    if not case.has_cache:
-        if case.without.saturated:
-            busy = percent(case.without.utilisation)
+def _reasons(result: Result) -> Iterator[str]:
+    if not result._has_cache:
+        if result.phases["none"].saturated:
+            busy = percent(result.phases["none"].utilisation)
             yield f"It cannot keep up with the load: its disks are {busy} busy."
         return
-    if _endless(case):
-        yield from _about_backlog(case)
+    if _endless(result):
+        yield from _about_backlog(result)
     else:
-        yield from _about_trend(case)
-        yield from _about_requests(case)
-        yield from _about_phases(case)
-        yield from _about_dirt(case)
-    has_reads = case.cached.whole.figures.reads.count > 0
+        yield from _about_trend(result)
+        yield from _about_requests(result)
+        yield from _about_phases(result)
+        yield from _about_dirt(result)
+    has_reads = result.cached.whole.figures.reads.count > 0
     if has_reads:
-        yield from _about_reads(case)
-    yield from _about_writes(case)
-    if has_reads and case.scenario.get("mode", "open") != "open":
-        cached, plain = span(case.cached.last_done_ns), span(case.plain.last_done_ns)
+        yield from _about_reads(result)
+    yield from _about_writes(result)
+    if has_reads and result.scenario.get("mode", "open") != "open":
+        cached, plain = span(result.cached.last_done_ns), span(result.plain.last_done_ns)
         yield f"The whole trace takes {cached} with the cache, {plain} without."
-    yield f"Based on {_compared(case)}, {_by_which_model(case.fidelity)}."
+    yield f"Based on {_compared(result)}, {_by_which_model(result.fidelity)}."
 
 
-def _about_reads(case: Case) -> Iterator[str]:
+def _about_reads(result: Result) -> Iterator[str]:
     """Yield when the reads are served by the SSD, and why others are not."""
-    state, why = case.warm_up.state, case.warm_up.why
-    hits = f"{percent(case.with_cache.figures.hit_ratio)} of the reads come from the SSD"
+    state, why = result.warm_up.state, result.warm_up.why
+    hits = f"{percent(result.phases['warm'].figures.hit_ratio)} of the reads come from the SSD"
     if state == State.STEADY:
-        yield f"It is warm after {span(case.warm_up.warm_ns)}; then {hits}."
+        yield f"It is warm after {span(result.warm_up.warm_ns)}; then {hits}."
     elif state == State.FLAT:
         yield f"{hits}; no warm-up is visible."
     elif state == State.RESTLESS:
@@ -337,16 +320,16 @@ def _about_reads(case: Case) -> Iterator[str]:
         at_least = ", so the gain is a lower bound" if state == State.RISING else ""
         yield f"Not steady yet: {why}{at_least}."
     for reason, minimum, text in MISSES:
-        if case.missed(reason) >= minimum:
-            yield f"{percent(case.missed(reason))} of the reads {text}."
+        if _missed(result, reason) >= minimum:
+            yield f"{percent(_missed(result, reason))} of the reads {text}."
 
 
-def _about_requests(case: Case, fewest: float = 0.0) -> Iterator[str]:
+def _about_requests(result: Result, fewest: float = 0.0) -> Iterator[str]:
     """Yield figures of the judged reads and of the writes, each with its baseline.
 
     Kinds with at most a share of `fewest` of the requests are left out.
     """
-    pair = case.judgement.judged
+    pair = result.judgement.judged
     both = pair.cached.both.count
     for name, before, after in (
         ("read", pair.plain.reads, pair.cached.reads),
@@ -355,25 +338,27 @@ def _about_requests(case: Case, fewest: float = 0.0) -> Iterator[str]:
         if after.count <= fewest * both:
             continue
         means = latency(after.mean_ns), latency(before.mean_ns)
-        now, then = _with_ends(case.judgement, name, *means)
+        now, then = _with_ends(result.judgement, name, *means)
         mean = f"{now} on average instead of {then}"
         now, then = latency(after.percentile(99)), latency(before.percentile(99))
         slowest = f"stays {now}" if now == then else f"is {now} instead of {then}"
         yield f"{name.capitalize()}s take {mean}; p99 {slowest}."
-    spells = max(case.without.overloaded, case.with_cache.overloaded)
+    spells = max(result.phases["none"].overloaded, result.phases["warm"].overloaded)
     if spells >= 0.05:
         share = percent(spells)
         yield f"For {share} of that time the disks had a backlog; mean and p99 include it."
 
 
-def _about_phases(case: Case) -> Iterator[str]:
+def _about_phases(result: Result) -> Iterator[str]:
     """Yield the gains of the filling and the warm phase if they differ much."""
-    result = case.judgement
-    gains = {name: each.gain(result.goal, result.adapts) for name, each in result.pairs.items()}
+    judgement = result.judgement
+    gains = {
+        name: each.gain(judgement.goal, judgement.adapts) for name, each in judgement.pairs.items()
+    }
     filling, warm = gains.get("filling"), gains.get("warm")
     if filling and warm and max(filling / warm, warm / filling) >= APART:
         first, last = ("while the cache fills", "once it is full or warm")
-        if not case.warm_up.steady:
+        if not result.warm_up.steady:
             first, last = ("before the last fifth of the run", "in it")
         yield (
             f"The gain is {factor(filling)} times {first}, {factor(warm)} times {last}, "
@@ -381,12 +366,14 @@ def _about_phases(case: Case) -> Iterator[str]:
         )
 
 
-def _about_trend(case: Case) -> Iterator[str]:
+def _about_trend(result: Result) -> Iterator[str]:
     """Yield the reason why the forecast differs from the gain of this capture."""
-    later = case.judgement.forecast
+    later = result.judgement.forecast
     if later is None:
         return
-    over = f"The forecast, for the {span(round(HORIZON * case.judgement.span_ns))} that follow, is"
+    over = (
+        f"The forecast, for the {span(round(HORIZON * result.judgement.span_ns))} that follow, is"
+    )
     if later.change <= 1 / APART:
         yield f"{over} lower: dirty data will fill the cache."
     elif later.trend >= APART:
@@ -395,22 +382,22 @@ def _about_trend(case: Case) -> Iterator[str]:
         yield f"{over} lower: the hit ratio is falling."
 
 
-def _about_dirt(case: Case) -> Iterator[str]:
+def _about_dirt(result: Result) -> Iterator[str]:
     """Yield the growth of the dirty data, if it is not steady."""
-    result = case.judgement
-    if result.dirty_is_steady and result.changes_ns is None:
+    judgement = result.judgement
+    if judgement.dirty_is_steady and judgement.changes_ns is None:
         return
-    grown = f"Dirty data grew by {percent(result.dirty_grown)} of the written data"
-    if result.changes_ns is not None:
-        soon = span(max(-(-result.changes_ns // (60 * SECOND)), 1) * 60 * SECOND)
+    grown = f"Dirty data grew by {percent(judgement.dirty_grown)} of the written data"
+    if judgement.changes_ns is not None:
+        soon = span(max(-(-judgement.changes_ns // (60 * SECOND)), 1) * 60 * SECOND)
         yield f"{grown}; in about {soon} the cache has no room for more and writes get slower."
     else:
-        charged = factor(result.charged)
+        charged = factor(judgement.charged)
         yield f"{grown}; with the cost of writing them back the gain is {charged} times."
 
 
-def _compared(case: Case) -> str:
-    pair = case.judgement.judged
+def _compared(result: Result) -> str:
+    pair = result.judgement.judged
     reads, writes = (human_count(each.count) for each in (pair.cached.reads, pair.cached.writes))
     return f"the second half of the requests ({reads} reads, {writes} writes)"
 
@@ -428,10 +415,10 @@ def _by_which_model(fidelity: Fidelity) -> str:
     return f"with {model[fidelity.likeness]} {apart} from the recorded ones"
 
 
-def _about_backlog(case: Case) -> Iterator[str]:
+def _about_backlog(result: Result) -> Iterator[str]:
     for what, outcome, phase in (
-        ("The disks alone", case.plain, case.without),
-        ("With the cache, the disks", case.cached, case.with_cache),
+        ("The disks alone", result.plain, result.phases["none"]),
+        ("With the cache, the disks", result.cached, result.phases["warm"]),
     ):
         busy = percent(phase.utilisation)
         late = ""
@@ -442,101 +429,104 @@ def _about_backlog(case: Case) -> Iterator[str]:
         yield f"{what} are {busy} busy{late}."
 
 
-def _about_writes(case: Case) -> Iterator[str]:
-    if case.cached.whole.writes < MOSTLY:
+def _about_writes(result: Result) -> Iterator[str]:
+    if result.cached.whole.writes < MOSTLY:
         return
-    share = percent(case.cached.whole.writes)
-    if case.cache_mode in ("write-back", "write-only"):
+    share = percent(result.cached.whole.writes)
+    if _mode(result) in ("write-back", "write-only"):
         yield f"{share} of the requests are writes; cached writes reach the disks later."
         return
     yield (
-        f"{share} of the requests are writes. A {case.cache_mode} cache sends each to the disks "
+        f"{share} of the requests are writes. A {_mode(result)} cache sends each to the disks "
         "and waits for them: they gain from reads that the SSD serves, and lose from fills."
     )
 
 
-def _advice(case: Case, is_perhaps: bool) -> Iterator[Step]:
+def _advice(result: Result, is_perhaps: bool) -> Iterator[Step]:
     """Yield the next steps; `is_perhaps`: the answer is a yes that may be wrong."""
     if is_perhaps:
         text = "Another may gain more: let hybridsim advise search all kinds of cache."
-        yield Step(text, search_line(case.scenario, case.trace, case.judgement.goal))
-    if _endless(case):
-        yield _against_backlog(case)
-    if not case.has_cache:
+        yield Step(text, search_line(result.scenario, result.trace, result.judgement.goal))
+    if _endless(result):
+        yield _against_backlog(result)
+    if not result._has_cache:
         text = "A scenario has `kind` and `size` under [cache]; or choose a kind here:"
-        yield Step(text, _replay(case, "--cache page"))
+        yield Step(text, _replay(result, "--cache page"))
         return
-    result = case.judgement
-    is_captured = case.trace.get("format") != "workload"
-    if result.answer == UNSURE and result.more_ns and is_captured and not _endless(case):
-        seconds = _capture_s(case)
+    judgement = result.judgement
+    is_captured = result.trace.get("format") != "workload"
+    if judgement.answer == UNSURE and judgement.more_ns and is_captured and not _endless(result):
+        seconds = _capture_s(result)
         text = f"This captures {span(seconds * SECOND)}:"
         yield Step(text, f"sudo blktrace -d /dev/DISK -w {seconds} -o longer")
-    if case.missed(Reason.EVICTED) >= NOTICEABLE:
-        yield _larger(case)
-    is_dropped = case.cache_mode in ("read-only", "write-around")
-    if case.missed(Reason.OVERWRITTEN) >= NOTICEABLE and is_dropped:
+    if _missed(result, Reason.EVICTED) >= NOTICEABLE:
+        yield _larger(result)
+    is_dropped = _mode(result) in ("read-only", "write-around")
+    if _missed(result, Reason.OVERWRITTEN) >= NOTICEABLE and is_dropped:
         yield Step('Cache written data: mode = "write-through" under [cache] in the scenario.')
-    if case.scenario.get("cache_kind", "page") != "page":
+    if result.scenario.get("cache_kind", "page") != "page":
         return  # these caches have policies of their own
-    if case.cached.whole.writes >= MANY and case.cache_mode != "write-back":
+    if result.cached.whole.writes >= MANY and _mode(result) != "write-back":
         text = "Try write-back: writes wait only for the SSD, which then holds the only copy."
-        yield Step(text, _replay(case, "--cache-mode write-back"))
-    if case.missed(Reason.BUSY) >= NOTICEABLE and (case.with_cache.utilisation or 0) < BUSY:
+        yield Step(text, _replay(result, "--cache-mode write-back"))
+    if (
+        _missed(result, Reason.BUSY) >= NOTICEABLE
+        and (result.phases["warm"].utilisation or 0) < BUSY
+    ):
         yield Step("Allow more concurrent fills: `max_fills` under [cache] in the scenario.")
-    if case.missed(Reason.NOT_HOT) >= MOSTLY:
-        yield Step("Try admitting every miss.", _replay(case, "--admission always"))
-    yield from _of_another_model(case)
-    if case.missed(Reason.SEQUENTIAL) >= MOSTLY:
+    if _missed(result, Reason.NOT_HOT) >= MOSTLY:
+        yield Step("Try admitting every miss.", _replay(result, "--admission always"))
+    yield from _of_another_model(result)
+    if _missed(result, Reason.SEQUENTIAL) >= MOSTLY:
         text = "Check which reads count as sequential."
         yield Step(text, "hybridsim explain 'sequential cutoff'")
 
 
-def _capture_s(case: Case) -> int:
+def _capture_s(result: Result) -> int:
     """Return the total seconds to capture, with the replayed time that is missing.
 
     Idle time does not count.
     """
-    lasts_ns, active_ns = _lasts_ns(case)
-    pace = float(case.scenario.get("speed", 1.0))  # arrivals may be replayed faster than recorded
+    lasts_ns, active_ns = _lasts_ns(result)
+    pace = float(result.scenario.get("speed", 1.0))  # arrivals may be replayed faster than recorded
     lasts_ns = max(lasts_ns, 1)
-    needed_ns = (lasts_ns + (case.judgement.more_ns or 0) * pace) * active_ns / lasts_ns
-    minimum_s = SHORTEST_S if case.judgement.too_short else 60
+    needed_ns = (lasts_ns + (result.judgement.more_ns or 0) * pace) * active_ns / lasts_ns
+    minimum_s = SHORTEST_S if result.judgement.too_short else 60
     return min(max(-(-int(needed_ns) // (60 * SECOND)) * 60, minimum_s), LONGEST_S)
 
 
-def _lasts_ns(case: Case) -> tuple[int, int]:
+def _lasts_ns(result: Result) -> tuple[int, int]:
     """Return the time of the capture, and that in which its load was active."""
-    lasts_ns = int(case.trace.get("span_ns", case.cached.end_ns))
-    return lasts_ns, min(int(case.trace.get("active_ns", lasts_ns)), lasts_ns)
+    lasts_ns = int(result.trace.get("span_ns", result.cached.end_ns))
+    return lasts_ns, min(int(result.trace.get("active_ns", lasts_ns)), lasts_ns)
 
 
-def _of_another_model(case: Case) -> Iterator[Step]:
+def _of_another_model(result: Result) -> Iterator[Step]:
     """Yield a step towards a better model of the disks, if the latencies differ."""
-    fidelity = case.fidelity
+    fidelity = result.fidelity
     if not fidelity.is_known or fidelity.is_other_kind or fidelity.likeness == "good":
         return
-    if not case.scenario.get("is_fitted"):
-        command = f"hybridsim fit {_named(case.trace)} -o array.toml"
+    if not result.scenario.get("is_fitted"):
+        command = f"hybridsim fit {_named(result.trace)} -o array.toml"
         yield Step("Fit the model to your array.", command)
-    elif case.scenario.get("mode", "open") == "open":
-        yield Step(THINK, _replay(case, "--mode think"))
+    elif result.scenario.get("mode", "open") == "open":
+        yield Step(THINK, _replay(result, "--mode think"))
 
 
-def _larger(case: Case) -> Step:
-    size = case.scenario.get("cache_bytes")
+def _larger(result: Result) -> Step:
+    size = result.scenario.get("cache_bytes")
     if not size:
         return Step("Try a cache of twice the size: double `size` under [cache] in the scenario.")
     twice = 2 * size if size < MIB else -(-2 * size // MIB) * MIB
     option = f"--cache-size {format_size(twice)}"
-    return Step("Try a cache of twice the size.", _replay(case, option))
+    return Step("Try a cache of twice the size.", _replay(result, option))
 
 
-def _against_backlog(case: Case) -> Step:
-    if case.trace.get("has_completions"):
-        return Step(THINK, _replay(case, "--mode think"))
+def _against_backlog(result: Result) -> Step:
+    if result.trace.get("has_completions"):
+        return Step(THINK, _replay(result, "--mode think"))
     text = "Replay with a fixed queue depth, as the capture has no completions."
-    return Step(text, _replay(case, "--mode closed"))
+    return Step(text, _replay(result, "--mode closed"))
 
 
 def _named(trace: Mapping[str, Any]) -> str:
@@ -561,12 +551,12 @@ def search_line(scenario: Mapping[str, Any], trace: Mapping[str, Any], goal: str
     return command_line("advise", scenario, trace, [*kept, *goal_option(goal)])
 
 
-def _replay(case: Case, option: str) -> str:
+def _replay(result: Result, option: str) -> str:
     """Return the command of the same replay with one option changed."""
     changed = option.split()[0]
-    kept = [one for one in case.scenario.get("options", []) if one.split()[0] != changed]
-    kept += goal_option(case.judgement.goal)
-    return command_line("replay", case.scenario, case.trace, [*kept, option])
+    kept = [one for one in result.scenario.get("options", []) if one.split()[0] != changed]
+    kept += goal_option(result.judgement.goal)
+    return command_line("replay", result.scenario, result.trace, [*kept, option])
 
 
 def goal_option(goal: str) -> list[str]:
@@ -574,9 +564,9 @@ def goal_option(goal: str) -> list[str]:
     return [] if goal == "time" else [f"--goal {goal}"]
 
 
-def _confidence(case: Case) -> dict[str, Any]:
-    end, judgement = case.cached.end_ns, case.judgement
-    figures, before = case.with_cache.figures, case.without.figures.reads
+def _confidence(result: Result) -> dict[str, Any]:
+    end, judgement = result.cached.end_ns, result.judgement
+    figures, before = result.phases["warm"].figures, result.phases["none"].figures.reads
     gains = {
         "mean_read_gain": _ratio(before.mean_ns, figures.reads.mean_ns),
         "p99_read_gain": _ratio(before.percentile(99), figures.reads.percentile(99)),
@@ -586,18 +576,18 @@ def _confidence(case: Case) -> dict[str, Any]:
         "high": judgement.high,
     }
     return {
-        "judged": case.warm_up.state.value,
+        "judged": result.warm_up.state.value,
         "judged_start_ns": figures.start_ns,
         "judged_end_ns": figures.end_ns,
-        "share_of_run": case.with_cache.span_ns / end if end else None,
+        "share_of_run": result.phases["warm"].span_ns / end if end else None,
         "reads": figures.reads.count,
-        **(dict.fromkeys(gains) if _endless(case) else gains),
-        "model_demerit": case.fidelity.demerit if case.fidelity.is_known else None,
+        **(dict.fromkeys(gains) if _endless(result) else gains),
+        "model_demerit": result.fidelity.demerit if result.fidelity.is_known else None,
     }
 
 
-def _endless(case: Case) -> bool:
-    return case.without.saturated or case.with_cache.saturated
+def _endless(result: Result) -> bool:
+    return result.phases["none"].saturated or result.phases["warm"].saturated
 
 
 def _ratio(before: float | None, after: float | None) -> float | None:

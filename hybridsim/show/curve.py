@@ -62,9 +62,8 @@ def draw(
             previous = None
             continue
         previous = level if previous is None else previous
-        low, high = min(level, previous + 1), max(level, previous - 1)
         # Connected to the previous column.
-        dots[min(low, level) : max(high, level) + 1, column] = True
+        dots[min(level, previous + 1) : max(level, previous - 1) + 1, column] = True
         previous = level
     dots = dots[::-1]
     if ascii_only:

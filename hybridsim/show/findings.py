@@ -59,7 +59,7 @@ LABELS = {word: word for word in SAME.split()} | {
 
 def rows(result: Result) -> list[tuple[str, Phase]]:
     """Return label and figures of each phase with the cache; nothing if there is no cache."""
-    if result.scenario.get("cache_pages") == 0:
+    if not result._has_cache:
         return []
     cold, warm = result.phases["cold"], result.phases["warm"]
     state = result.warm_up.state

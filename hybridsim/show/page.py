@@ -68,9 +68,12 @@ def paragraphs(label: str, texts: Iterable[str]) -> list[str]:
     return [line for each in labelled(label, texts) for line in paragraph(*each)]
 
 
-def wrapped(text: str) -> list[str]:
+def wrapped(text: str, margin: str = "") -> list[str]:
     """Return a text without a label as lines."""
-    return textwrap.wrap(text, columns(), break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(
+        text, columns(), initial_indent=margin, subsequent_indent=margin, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def table(

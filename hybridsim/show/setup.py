@@ -7,7 +7,6 @@ redirection outside of a command.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from hybridsim.answers.setup.buying import DAY_NS
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_rate, human_size
 from hybridsim.foundation.wording import lasting, money, percent, span
-from hybridsim.show.page import columns, page, paragraph, paragraphs
+from hybridsim.show.page import page, paragraph, paragraphs, wrapped
 
 if TYPE_CHECKING:
     from hybridsim.answers.setup.buying import Bought, Buying
@@ -55,10 +54,10 @@ def _lines(answer: Setup) -> Iterator[str]:
         yield from ("", f"{section.name.upper()}: {section.title}")
         for step in section.steps:
             if step.why:
-                yield from _indented(step.why, "  ")
+                yield from wrapped(_plain(step.why), "  ")
             yield from (PROMPT + printable(line) for line in step.command.splitlines())
             if step.expect:
-                yield from _indented(f"Expected: {step.expect}", "    ")
+                yield from wrapped(_plain(f"Expected: {step.expect}"), "    ")
     yield ""
     yield from _paragraph("scripts", "--script install prints that section for a shell.")
 
@@ -120,10 +119,3 @@ def _flush(answer: Setup) -> str:
     if answer.plan.kind == "dm-cache" and all_ns is not None:
         sentence += f". After a crash, with a full cache: {span(all_ns)}"
     return sentence + "."
-
-
-def _indented(text: str, margin: str) -> list[str]:
-    return textwrap.wrap(
-        _plain(text), columns(), initial_indent=margin, subsequent_indent=margin,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip

@@ -126,8 +126,7 @@ def _sections(
 ) -> Iterator[RenderableType]:
     yield from _first_screen(result, width)
     if result.events:
-        kind = str(result.scenario.get("cache_kind", "none"))
-        happened = (" ".join(sentences(each.to_dict(), kind)) for each in result.events)
+        happened = (" ".join(sentences(each.to_dict(), result._kind)) for each in result.events)
         yield ""
         yield _lines([(LABELS["event"], words) for words in happened], width)
     if not details:

@@ -81,7 +81,7 @@ class Section:
     lead: str = ""
 
     def __post_init__(self) -> None:
-        kept = [each for each in self.blocks if each and each not in (Prose([]), Prose([], "note"))]
+        kept = [each for each in self.blocks if each and getattr(each, "paragraphs", True)]
         object.__setattr__(self, "blocks", kept)
 
 

@@ -247,7 +247,7 @@ def _(chart: Dots, place: Any) -> None:
     place.set_xlabel(chart.x.title)
     if chart.x.log:
         place.set_xscale("log")
-        _log_ticks(place.xaxis, chart.x, *place.get_xlim())
+        _log_ticks(place.xaxis, chart.x)
     _legend_outside(place, ncols=2)
 
 
@@ -279,7 +279,7 @@ def _(chart: Beside, place: Any) -> None:
     place.grid(visible=False, axis="y")
     if chart.x.log:
         place.set_xscale("log")
-        _log_ticks(place.xaxis, chart.x, *place.get_xlim())
+        _log_ticks(place.xaxis, chart.x)
     else:
         known = [each for column in columns for each in column if not math.isnan(each)]
         place.set_xlim(0, (1.16 if len(columns) == 1 else 1.04) * max(known) or 1.0)
@@ -326,19 +326,17 @@ def _axes(place: Any, x: Axis, y: Axis) -> None:
 
 def _limits(place: Any, chart: Chart) -> None:
     """Set the limits of the axes; a logarithmic axis gets plain numbers at its ticks."""
-    for axis, between, name in (
-        (chart.x, place.set_xlim, "x"), (chart.y, place.set_ylim, "y"),
+    for axis, drawn_axis, between in (
+        (chart.x, place.xaxis, place.set_xlim), (chart.y, place.yaxis, place.set_ylim),
     ):  # fmt: skip
-        low, high = (None if each is None else each / axis.per for each in (axis.low, axis.high))
-        if not axis.log:
-            between(low, high)
-            continue
-        ends = place.get_xlim() if name == "x" else place.get_ylim()
-        _log_ticks(place.xaxis if name == "x" else place.yaxis, axis, *ends)
+        if axis.log:
+            _log_ticks(drawn_axis, axis)
+        else:
+            between(*(None if each is None else each / axis.per for each in (axis.low, axis.high)))
 
 
-def _log_ticks(drawn_axis: Any, axis: Axis, low: float, high: float) -> None:
-    values = ticks(axis, low, high)
+def _log_ticks(drawn_axis: Any, axis: Axis) -> None:
+    values = ticks(axis, *drawn_axis.get_view_interval())
     drawn_axis.set_ticks(values, [tick_text(each) for each in values])
     drawn_axis.set_ticks([], minor=True)
 

@@ -5,7 +5,7 @@ And of a fleet: the purchase for all, and the answer for each member.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.foundation.units import human_size
@@ -19,7 +19,6 @@ from hybridsim.show.page import labelled
 
 WIDE = 10  # times between the ends of all intervals: from here on the axis is logarithmic
 SHOWN = 40  # intervals drawn
-Row = tuple[str, float, float, float]  # of Ranges
 
 
 def answer(document: Document) -> Section:
@@ -28,19 +27,18 @@ def answer(document: Document) -> Section:
     risks = (f"{risk[:1].upper()}{risk[1:]}." for risk in words.risks(document))
     before += [*labelled("risks", risks), ("assumed", words.assumed(document))]
     longer = words.record(document)
-    build = words.build(document)
+    commands = {
+        "Check it: replay this machine": ""
+        if document["answer"] == NO
+        else words.command(document),
+        "Before you decide: capture for longer": longer,
+        "Build it: print the commands, and run none": "" if longer else words.build(document),
+    }
     blocks: list[Block | None] = [
         Prose([words.to_do(document), words.brings(document)], document["answer"]),
         KeyFigures(list(_figures(document))),
         Table("Before you buy", ["", ""], [*before, *labelled("notes", document["notes"])]),
-        Code("Check it: replay this machine", words.command(document))
-        if document["answer"] != NO
-        else None,
-        Code("Before you decide: capture for longer", longer)
-        if longer
-        else Code("Build it: print the commands, and run none", build)
-        if build
-        else None,
+        *(Code(caption, line) for caption, line in commands.items() if line),
     ]
     return Section("answer", "Advice", blocks)
 
@@ -73,10 +71,9 @@ def machines(document: Document) -> Section:
     title = "Gain of each machine, with its interval of 90 %"
     if document["recommended"]["is_forecast"]:
         title = f"Forecast g{title[1:]}"
-    intervals = [_interval(", ".join(name), each) for name, each in zip(names, rows)]
     reasons = [[*name, each["loses"]] for name, each in zip(names[1:], rows[1:])]
     blocks = [
-        _gains("machines", title, intervals),
+        _gains("machines", title, zip(map(", ".join, names), rows)),
         Table("All replayed machines", *words.machines(document), [1]),
         Prose([words.same_requests(document)]),
         Table("Why the others are not recommended", ["machine", "SSD", "why not"], reasons)
@@ -87,16 +84,15 @@ def machines(document: Document) -> Section:
     return Section("machines", "What else was tried", blocks, lead)
 
 
-def _interval(name: str, pick: Document) -> Row | None:
-    """Return the interval of a machine's gain; None if it has none."""
-    low, high = pick["low"], pick["high"]
-    return (name, low, pick["forecast"] or pick["gain"], high) if low and high else None
-
-
 def _gains(
-    gid: str, title: str, intervals: Sequence[Row | None], most: int | None = None
+    gid: str, title: str, picks: Iterable[tuple[str, Document]], most: int | None = None
 ) -> Ranges | None:
-    rows = [each for each in intervals if each]
+    """Return the gains of named machines that have an interval."""
+    rows = [
+        (name, pick["low"], pick["forecast"] or pick["gain"], pick["high"])
+        for name, pick in picks
+        if pick["low"] and pick["high"]
+    ]
     if not rows:
         return None
     ends = [each for row in rows for each in (row[1], row[3])]
@@ -160,7 +156,6 @@ def members(document: Document) -> Section:
     known = [(name, each) for name, each in zip(names, every) if each["advice"]]
     picks = [(f"{name}, {of_fleet.worded(each)}", each["advice"]["recommended"])
              for name, each in known]  # fmt: skip
-    intervals = [_interval(*each) for each in picks]
     gain = "Forecast gain" if any(pick["is_forecast"] for _, pick in picks) else "Gain"
     title = f"{gain} of each, with its interval of 90 %"
     strong = [row for row, each in enumerate(every) if each["answer"] == YES]
@@ -168,7 +163,7 @@ def members(document: Document) -> Section:
                for name, each in zip(names, every)]  # fmt: skip
     commands = "\n".join(words.command(each["advice"]) for _, each in known)
     blocks = [
-        _gains("members", title, intervals, SHOWN),
+        _gains("members", title, picks, SHOWN),
         Table("All members; those with a use are bold", heads, rows, strong),
         Table("Each in words", ["", ""], reasons),
         Code("Replay the machine of each", commands, True),

@@ -47,11 +47,11 @@ def fleet(document: Document) -> Section | None:
             lines.append(Line(f"gains{number}", name, gains, shares, "steps"))
     x, y = Axis("gain", "times"), Axis("volumes", "%", low=0, high=100)
     lead = (
-        "Each volume is replayed separately; its gain is its mean read latency without the cache "
-        "divided by that with it."
+        "Each volume is replayed separately; its gain is the mean latency of the second half of "
+        "its requests without the cache divided by that with it."
     )
     blocks: list[Block | None] = [
-        Table("All volumes; means of all warm reads", heads, cells),
+        Table("All volumes; means of the second half of their requests", heads, cells),
         Chart("gains", "Share of the volumes with at most this gain", x, y, lines),
     ]
     return Section("fleet", "The fleet", blocks, lead)
