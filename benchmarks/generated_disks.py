@@ -254,7 +254,7 @@ def estimates(observed: Observed, layout: Layout = SINGLE) -> dict[str, Estimate
     both = (random & ~observed.is_write, random & observed.is_write)
     capture._check_writes("a generated disk", *(capture._calm(observed, each) for each in both))
     seen = pieces(observed, observed.entered_ns(0), layout)
-    found = disks.fit(seen, array.assumed)
+    found = disks.fit(seen, array.usual_disk)
     array._check("a generated disk", found)
     one = Arrangement(layout, 0, 99.0, layout, 1)
     result = {each.key: each for each in array._drive(observed, one, found)}

@@ -519,13 +519,13 @@ class Job:
         return min(length, sizes.maximum)
 
     def zoned(self, file: File, direction: int, last: int) -> int:
-        if not self.pattern.zones[direction]:
+        if not self.pattern.zones:
             return self.even(file, last)
         if last <= 0:
             raise End
         drawn = self.zones.percent()
         begin, accesses = 0, 0
-        for share, size in self.pattern.zones[direction]:
+        for share, size in self.pattern.zones:
             accesses += share
             if drawn <= accesses:
                 break

@@ -54,7 +54,7 @@ CASES = {
     "zipf0.8": spread(Distribution.ZIPF, 0.8),
     "pareto0.2": spread(Distribution.PARETO, 0.2),
     "normal10": spread(Distribution.NORMAL, 10),
-    "zoned": spread(Distribution.ZONED, 0, zones=(((60, 10), (30, 20), (8, 30), (2, 40)),) * 3),
+    "zoned": spread(Distribution.ZONED, 0, zones=((60, 10), (30, 20), (8, 30), (2, 40))),
     "lfsr": pattern(is_random=True, generator=Kind.LFSR),
     "pct_random50": pattern(is_random=True, has_map=False, random_percent=(50,) * 3),
     "randrw70_norandommap": pattern(
@@ -168,7 +168,7 @@ def patterns(draw):
         distribution=distribution if is_random else Distribution.RANDOM,
         shape=draw(st.sampled_from(shapes.get(distribution, [0.5, 1.2]))),
         center=draw(st.sampled_from([None, None, 0.25, 0.5, 0.9])),
-        zones=(zones,) * 3,
+        zones=zones,
         generator=draw(st.sampled_from(kinds)),
         has_map=draw(st.booleans()),
         is_repeated=draw(st.booleans()),

@@ -487,7 +487,7 @@ def test_a_usual_speed_is_taken_where_it_is_the_only_one_in_the_interval(rpm, ha
     rotation_ms = 60e3 / rpm
     raw = (rotation_ms, rotation_ms * (1 - half), rotation_ms * (1 + half))
     found = disks._usual(raw)
-    assert found == (None if taken is None else 60e3 / taken)
+    assert found == ({} if taken is None else {"rotation_ms": 60e3 / taken})
     low, high = disks.speeds(raw)
     assert low < rpm < high
     assert taken is None or low <= taken <= high

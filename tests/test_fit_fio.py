@@ -50,6 +50,16 @@ def estimate(model, key):
     return next(one for one in model.estimates if one.key == key)
 
 
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4k", 4096), ("16KiB", 16_000), ("8kb", 8192), ("4k,64k", 4096), ("512", 512), ("?", 4096)],
+)
+def test_sizes_of_blocks_are_those_that_fio_reads(tmp_path, text, size):
+    """To fio 16k are 16,384 bytes, and 16KiB 16,000."""
+    (point,) = read([str(results(tmp_path / "one.json", job(disk(0)), bs=text))])
+    assert point.block_bytes == size
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_disk_at_depth_1_is_recovered_within_its_intervals(tmp_path, seed):
     """Percentiles alone determine the sum of seek and rotation, hardly the two parts."""

@@ -104,7 +104,7 @@ def accesses(
     if isinstance(source, Chunked):
         for chunk in source.chunks():
             check_real(chunk, getattr(source, "name", "the trace"))
-            yield from _of_requests(chunk, page_bytes)
+            yield from accesses_of(chunk, page_bytes)
         return
     for numbers in [source] if isinstance(source, np.ndarray) else source:
         if not isinstance(numbers, np.ndarray):
@@ -126,7 +126,8 @@ def check_real(chunk: Requests, name: str) -> None:
         )
 
 
-def _of_requests(chunk: Requests, page_bytes: int) -> Iterator[Accesses]:
+def accesses_of(chunk: Requests, page_bytes: int) -> Iterator[Accesses]:
+    """Yield the accesses of requests, PAGES_AT_ONCE or a whole request at a time."""
     data = chunk.moves
     offset, length = chunk.offset_bytes[data], chunk.length_bytes[data]
     write, arrival_ns = (chunk.op[data] != Op.READ).astype(np.uint8), chunk.arrival_ns[data]

@@ -24,10 +24,9 @@ from hybridsim.workloads.fio.conditions import Monitor
 from hybridsim.workloads.fio.job import SECOND, SIMULATED, Job, RealRun, again
 from hybridsim.workloads.fio.jobfile import Written, read
 from hybridsim.workloads.fio.options import (
-    CONNECTION,
     ELSEWHERE,
     IDLE_ENGINES,
-    MEANINGLESS,
+    IGNORED,
     SYNC_ENGINES,
     engine_of,
 )
@@ -250,8 +249,7 @@ def seeded(jobs: Sequence[Job], seeding: str) -> list[Job]:
 def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
     """Return the ignored options, and differences from a real machine."""
     notes = []
-    without_effect = MEANINGLESS | CONNECTION
-    ignored = sorted({name for job in jobs for name in job.specified if name in without_effect})
+    ignored = sorted({name for job in jobs for name in job.specified if name in IGNORED})
     if ignored:
         notes.append(f"ignored, as they have no effect in a simulation: {', '.join(ignored)}")
     if not all(job.is_direct for job in jobs):

@@ -13,9 +13,8 @@ measuring on different halves excludes pages that are the hottest by chance.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.documents import Document
 from hybridsim.foundation.histogram import Distribution
-from hybridsim.requests.pages import Chunked, Ids, accesses
+from hybridsim.requests.pages import Chunked, Ids, accesses_of, check_real
 from hybridsim.requests.rows import UNKNOWN, Requests
 
 PROCESSES_MAX = 5  # processes reported
@@ -200,16 +199,6 @@ class HotSpot(Document):
         return self.kept[-1] < MOVES * self.kept[0] if self.kept[0] else None
 
 
-class OneChunk(NamedTuple):
-    """A trace of one chunk."""
-
-    requests: Requests
-
-    def chunks(self) -> Iterator[Requests]:
-        """Yield the requests."""
-        yield self.requests
-
-
 def hot_spot(trace: Chunked, requests: int, reads: int, page_bytes: int) -> HotSpot:
     """Return the hot spot of a trace of `requests` requests, by its reads if it has any."""
     ids = Ids()
@@ -221,8 +210,9 @@ def hot_spot(trace: Chunked, requests: int, reads: int, page_bytes: int) -> HotS
         column = row * QUARTERS // max(requests, 1) * HALVES + row // RUN % HALVES
         wanted = chunk.op == Op.READ if reads else np.ones(chunk.rows, np.bool_)
         for each in np.unique(column[wanted]).tolist():
-            mine = OneChunk(Requests._make(part[wanted & (column == each)] for part in chunk))
-            for part in accesses(mine, page_bytes):
+            mine = chunk.where(wanted & (column == each))
+            check_real(mine, "the trace")
+            for part in accesses_of(mine, page_bytes):
                 page_ids = ids.of(part.numbers)
                 if counts.shape[1] < ids.capacity:
                     more = ids.capacity - counts.shape[1]

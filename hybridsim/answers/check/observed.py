@@ -12,6 +12,8 @@ from __future__ import annotations
 import csv
 import re
 from dataclasses import dataclass, field
+from operator import sub
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +35,7 @@ SIZE = re.compile(r"(\d+(?:\.\d+)?)([kMGTPE]?)$")  # as bcache prints bytes
 TOTAL_BLOCKS, UNUSED = "total_blocks", "unused_percent"
 
 
-@dataclass(frozen=True)
-class Io:
+class Io(NamedTuple):
     """Cumulative statistics of a block device: requests, bytes, and the sum of their times."""
 
     reads: int = 0
@@ -54,9 +55,7 @@ class Io:
 
     def since(self, before: Io) -> Io:
         """Return the growth since an earlier moment."""
-        return Io(
-            *(mine - other for mine, other in zip(vars(self).values(), vars(before).values()))
-        )
+        return Io(*map(sub, self, before))
 
 
 @dataclass

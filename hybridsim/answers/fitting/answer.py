@@ -63,6 +63,11 @@ class Estimate:
         return human_time(float(value)) if is_time else self.word(value)
 
 
+def assumed(key: str, value: float | str, unit: str, how: str) -> Estimate:
+    """Return a value of the drive that the measurement does not determine."""
+    return Estimate(DRIVE, key, value, unit, determined=False, how=how)
+
+
 # A drive of a fit is all of the array.
 ALONE = Estimate("backing", "kind", "single", determined=False, how="treated as one device")
 

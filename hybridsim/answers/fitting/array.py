@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hybridsim.answers.fitting import disks
-from hybridsim.answers.fitting.answer import DRIVE, NAME, Estimate, Fit
+from hybridsim.answers.fitting.answer import DRIVE, NAME, Estimate, Fit, assumed
 from hybridsim.answers.fitting.disks import MINUTE_MS, DiskFit
 from hybridsim.answers.fitting.observed import Observed
 from hybridsim.answers.fitting.service import CHOOSES, Layout, order_likelihood, pieces
@@ -104,21 +104,22 @@ def arrangement(observed: Observed, progress: Progress) -> Arrangement:
     deepest = int(observed.outstanding().max())
     if deepest <= 1:  # one disk is never left idle by another: nothing tells several from one
         return Arrangement(SINGLE, 0, 0.0, SINGLE, deepest)
-    best = list(_layouts(observed.end_bytes))
-    for turns, kept in ((0, SEMIFINALISTS), (QUICK, FINALISTS)):
+
+    def ranked(step: str, of: Observed, depth: int, turns: int) -> dict[Layout, float]:
+        """Return the scores of the layouts that are left, the best first."""
         scores = {}
         for number, layout in enumerate(best):
-            progress("comparing layouts", number, len(best))
-            scores[layout] = _score(some, layout, 0, turns)
-        best = sorted(best, key=lambda layout: -scores[layout])[:kept]
+            progress(step, number, len(best))
+            scores[layout] = _score(of, layout, depth, turns)
+        return dict(sorted(scores.items(), key=lambda row: -row[1]))
+
+    best = list(_layouts(observed.end_bytes))
+    for turns, kept in ((0, SEMIFINALISTS), (QUICK, FINALISTS)):
+        best = list(ranked("comparing layouts", some, 0, turns))[:kept]
     depth = _depth(some, best[0], deepest, progress)
-    final = {}
-    for number, layout in enumerate(best):
-        progress("comparing the most likely layouts", number, len(best))
-        final[layout] = _score(observed, layout, depth, THOROUGH)
-    first, *others = sorted(best, key=lambda layout: -final[layout])
-    margin = final[first] - final[others[0]]
-    return Arrangement(first, depth, margin, others[0], deepest)
+    final = ranked("comparing the most likely layouts", observed, depth, THOROUGH)
+    first, second, *_ = final
+    return Arrangement(first, depth, final[first] - final[second], second, deepest)
 
 
 def _layouts(end_bytes: int) -> Iterator[Layout]:
@@ -173,7 +174,7 @@ def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) 
         )
     progress("fitting the disks", 0, 1)
     seen = pieces(observed, observed.entered_ns(result.depth), result.layout)
-    fitted = disks.fit(seen, assumed)
+    fitted = disks.fit(seen, usual_disk)
     _check(name, fitted)
     if fitted.chooses is not None and fitted.chooses > CHOOSES:
         notes.append(
@@ -185,7 +186,7 @@ def answer(name: str, observed: Observed, progress: Progress, notes: list[str]) 
     return Fit(name, _in_words(result, fitted), estimates, fitted.used, notes)
 
 
-def assumed(rotation_ms: float) -> dict[str, float]:
+def usual_disk(rotation_ms: float) -> dict[str, float]:
     """Return the values in ms of the catalog's disk with the nearest rotational speed."""
     rpm = MINUTE_MS / rotation_ms
     disks = (catalog.load(name).rows for name in catalog.names("hdd"))
@@ -292,7 +293,7 @@ def _drive(observed: Observed, result: Arrangement, fitted: DiskFit) -> list[Est
         Estimate(DRIVE, "kind", "hdd"),
         Estimate(DRIVE, "name", NAME),
         _rpm(fitted),
-        Estimate(DRIVE, "capacity", member_bytes, "bytes", determined=False, how=span),
+        assumed("capacity", member_bytes, "bytes", span),
         _time(fitted, "seek_track_to_track", "track_ms", unsure_ms=(least, most)),
         Estimate(DRIVE, "seek_average", mean_ns, "ns", *mean_ends, how=linear),
         Estimate(DRIVE, "seek_full", one.full_ms * MS, "ns", *full_ends, how="over that part"),
@@ -366,8 +367,7 @@ def _time(
     one = fitted.likeliest
     value = one.values.get(name, 0.0)
     if name in fitted.undetermined:
-        how = fitted.undetermined[name]
-        return Estimate(DRIVE, key, value * MS, "ns", determined=False, how=how)
+        return assumed(key, value * MS, "ns", fitted.undetermined[name])
     ends = widened(value, one.low[name], one.high[name], WIDER[key])
     if key in ARM_OFF:
         ends = _off(key, value, ends)
@@ -386,24 +386,18 @@ def _rates(fitted: DiskFit) -> list[Estimate]:
     takes on average includes its share of the skews.
     """
     second_mib = 2**20 * 1e3
-
-    def both(determined: bool, how: str, low: float | None, high: float | None) -> list[Estimate]:
-        value = second_mib / fitted.service.per_mib_ms
-        return [
-            Estimate(DRIVE, key, value, "bytes/s", low, high, determined, how)
-            for key in ("rate_outer", "rate_inner")
-        ]
-
-    if "per_mib_ms" in fitted.undetermined:
-        return both(False, fitted.undetermined["per_mib_ms"], None, None)
+    keys = ("rate_outer", "rate_inner")
     value, likely = fitted.service.per_mib_ms, fitted.likeliest
+    if why := fitted.undetermined.get("per_mib_ms"):
+        return [assumed(key, second_mib / value, "bytes/s", why) for key in keys]
     short, long = (each / 2**20 for each in fitted.sizes)
     end_ms = END * fitted.service.rotation_ms / max(fitted.compared["per_mib_ms"], 1)
     own = math.hypot(math.hypot(RATE_OFF_MS, end_ms) / (long - short), RATE_OFF * value)
     ends = likely.low["per_mib_ms"], likely.high["per_mib_ms"]
     least, most = apart(value, ends, (own, own))
-    fastest = second_mib / max(least, disks.NUMBERS["per_mib_ms"].low)
-    return both(True, "the mean over its zones", second_mib / most, fastest)
+    ends = second_mib / most, second_mib / max(least, disks.NUMBERS["per_mib_ms"].low)
+    how = "the mean over its zones"
+    return [Estimate(DRIVE, key, second_mib / value, "bytes/s", *ends, how=how) for key in keys]
 
 
 def widened(value: float, low: float, high: float, factor: float) -> tuple[float, float]:

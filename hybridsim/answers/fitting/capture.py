@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from hybridsim.answers.fitting import array, flash
 from hybridsim.answers.fitting.answer import Fit
 from hybridsim.answers.fitting.array import Progress
-from hybridsim.answers.fitting.observed import Counts, Observed
+from hybridsim.answers.fitting.observed import Counts, Marks, Observed
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import FitError
 from hybridsim.foundation.units import human_size, human_time
@@ -61,7 +60,7 @@ def fit(name: str, observed: Observed, counts: Counts, progress: Progress) -> Fi
     return array.answer(name, observed, progress, [*notes, *_stalls(calm)])
 
 
-def _scattered(observed: Observed) -> npt.NDArray[np.bool_]:
+def _scattered(observed: Observed) -> Marks:
     """Select the small requests that continue none of the NEIGHBOURS before them."""
     ends = observed.offset_bytes + observed.length_bytes
     continues = np.zeros(observed.rows, np.bool_)
@@ -70,7 +69,7 @@ def _scattered(observed: Observed) -> npt.NDArray[np.bool_]:
     return ~continues & (observed.length_bytes <= SMALL)
 
 
-def _calm(observed: Observed, chosen: npt.NDArray[np.bool_]) -> Ints:
+def _calm(observed: Observed, chosen: Marks) -> Ints:
     """Return the latencies in ns of the selected requests that met the fewest others."""
     latency_ns, under_way = observed.latency_ns[chosen], observed.outstanding()[chosen]
     if not len(latency_ns):
@@ -107,7 +106,7 @@ def _check(name: str, observed: Observed, counts: Counts) -> None:
         )
 
 
-def _merged(observed: Observed) -> npt.NDArray[np.bool_]:
+def _merged(observed: Observed) -> Marks:
     """Return which requests adjoin another one with the same times, in order of their places."""
     place = np.lexsort((observed.offset_bytes, observed.complete_ns, observed.dispatch_ns))
     dispatch, complete = observed.dispatch_ns[place], observed.complete_ns[place]

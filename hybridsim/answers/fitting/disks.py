@@ -89,6 +89,7 @@ class Likeliest:
     log_likelihood: float
 
 
+Rotation = tuple[float, float, float]  # estimate and interval of the time of a revolution, in ms
 # The log-likelihood of each observation, and its slopes by the values.
 Density = Callable[[dict[str, float]], tuple[Floats, Mapping[str, Floats]]]
 
@@ -212,7 +213,7 @@ class DiskFit:
     undetermined: Mapping[str, str]  # parameter: why the capture does not determine it
     chooses: float | None  # share of services for which an older waiting request was passed over
     used: int  # requests that the fit is based on
-    free_rotation: tuple[float, float, float]  # estimate and interval in ms before a usual speed
+    free_rotation: Rotation  # before a usual speed
     idle_share: float = 1.0  # share of the services whose time includes the overhead
     # Requests that a parameter is known from: of the two kinds that it tells apart, the rarer.
     compared: Mapping[str, int] = field(default_factory=dict)
@@ -292,10 +293,8 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
     result = again(result)
     raw = _rotation(result)
     usual = _usual(raw)
-    assumed = assumed_of(usual or raw[0])
-    fixed = {name: assumed[name] for name in missing}
-    if usual:
-        fixed["rotation_ms"] = usual
+    assumed = assumed_of(usual["rotation_ms"] if usual else raw[0])
+    fixed = {name: assumed[name] for name in missing} | usual
     result = again(result)
     for name in ("overhead_ms", "track_ms", "per_mib_ms", "settle_ms"):  # the first explains others
         if name in fixed:
@@ -307,9 +306,8 @@ def fit(seen: Pieces, assumed_of: Callable[[float], Mapping[str, float]]) -> Dis
             result = again(result)
     if missing.keys() & numbers.keys() and "rotation_ms" not in fixed:
         raw = _rotation(result)
-        usual = _usual(raw)
-        if usual:
-            fixed["rotation_ms"] = usual
+        if usual := _usual(raw):
+            fixed |= usual
             result = again(result)
     sizes = _sizes(seen, seen.is_timed)
     apart = {
@@ -374,20 +372,19 @@ def _sizes(seen: Pieces, chosen: Marks) -> tuple[float, float]:
     return float(short), float(long)
 
 
-def _rotation(result: Likeliest) -> tuple[float, float, float]:
-    """Return the estimate of the time of a revolution and its interval, in ms."""
+def _rotation(result: Likeliest) -> Rotation:
     name = "rotation_ms"
     return result.values[name], result.low[name], result.high[name]
 
 
-def _usual(rotation_ms: tuple[float, float, float]) -> float | None:
-    """Return the time of a revolution of the only usual speed in the interval, else None."""
-    low, high = speeds(rotation_ms)
+def _usual(rotation: Rotation) -> dict[str, float]:
+    """Return as a parameter the only usual speed in the interval; empty if there is none."""
+    low, high = speeds(rotation)
     inside = [rpm for rpm in USUAL_RPM if low <= rpm <= high]
-    return MINUTE_MS / inside[0] if len(inside) == 1 else None
+    return {"rotation_ms": MINUTE_MS / inside[0]} if len(inside) == 1 else {}
 
 
-def speeds(rotation_ms: tuple[float, float, float]) -> tuple[float, float]:
+def speeds(rotation_ms: Rotation) -> tuple[float, float]:
     """Return the interval of the speed in rpm for an estimate of the rotation and its interval."""
     raw, high, low = (MINUTE_MS / each for each in rotation_ms)
     return raw - np.hypot(raw - low, RPM_OFF * raw), raw + np.hypot(high - raw, RPM_OFF * raw)

@@ -17,13 +17,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from hybridsim.answers.fitting.answer import ALONE, DRIVE, NAME, Estimate, Fit
+from hybridsim.answers.fitting.answer import ALONE, DRIVE, NAME, Estimate, Fit, assumed
 from hybridsim.answers.fitting.array import (
     MEAN_ROOT,
     MEAN_SHARE,
     OVERHEADS_MS,
     apart,
-    assumed,
+    usual_disk,
     within,
 )
 from hybridsim.answers.fitting.capture import (
@@ -252,7 +252,7 @@ def _disk_estimates(known: Rotations, ends: tuple[float, float], raw: float) -> 
     base, reach, rotation, linear = known.values()
     rpm = round(MINUTE_MS / rotation)
     how = f"a usual speed; the percentiles alone give {raw:,.0f}" if rpm in USUAL_RPM else ""
-    like = assumed(MINUTE_MS / rpm)
+    like = usual_disk(MINUTE_MS / rpm)
     overhead = min(like["overhead_ms"], base / 2)
     track = min(base - overhead, NUMBERS["track_ms"].high, rotation * SHORTER)
     rows = catalog.load(LIKE_DISK).rows
@@ -276,15 +276,13 @@ def _disk_estimates(known: Rotations, ends: tuple[float, float], raw: float) -> 
         Estimate(DRIVE, "kind", "hdd"),
         Estimate(DRIVE, "name", NAME),
         Estimate(DRIVE, "rpm", rpm, "rpm", *_rpms(*ends, rpm), how=how),
-        Estimate(DRIVE, "capacity", parse_size(str(rows["capacity"].value)), "bytes",
-                 determined=False,
-                 how=f"as {LIKE_DISK}"),
+        assumed("capacity", parse_size(str(rows["capacity"].value)), "bytes", f"as {LIKE_DISK}"),
         seek("seek_track_to_track", 0.0, 0.0),
         seek("seek_average", mean, None),
         seek("seek_full", 1.0, 1.0),
-        *(Estimate(DRIVE, key, parse_rate(str(rows[key].value)), "bytes/s", determined=False,
-                   how=f"as {LIKE_DISK}") for key in ("rate_outer", "rate_inner")),
-        Estimate(DRIVE, "overhead", overhead * MS, "ns", determined=False, how=not_split),
+        *(assumed(key, parse_rate(str(rows[key].value)), "bytes/s", f"as {LIKE_DISK}")
+          for key in ("rate_outer", "rate_inner")),
+        assumed("overhead", overhead * MS, "ns", not_split),
     ]  # fmt: skip
 
 
@@ -306,7 +304,7 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
     for kind in ("read", "write"):
         values |= _of_kind(kind, [one for one in chosen if one.direction == kind], like)
         latency_ns = float(values[f"{kind}_latency"].value)
-        values |= _streamed(kind, points, like, latency_ns)
+        values[f"sequential_{kind}"] = _streamed(kind, points, like, latency_ns)
     streamed, writes = values["sequential_write"], values["random_write_iops"]
     if streamed.determined and not writes.determined:  # what is measured stands
         least = float(streamed.value) / 0.9 / 131_072 + 1
@@ -316,9 +314,7 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
     wanted = 0.9 * float(values["random_write_iops"].value) * 131_072
     if float(streamed.value) > wanted:
         how = "limited to the rate of its random writes of that size"
-        values["sequential_write"] = Estimate(
-            DRIVE, "sequential_write", wanted, "bytes/s", determined=False, how=how
-        )
+        values["sequential_write"] = assumed("sequential_write", wanted, "bytes/s", how)
     latency_ns = max(float(values[f"{kind}_latency"].value) for kind in ("read", "write"))
     reads = float(values["random_read_iops"].value)
     words = f"Flash; at most {reads:,.0f} random reads a second."
@@ -410,24 +406,18 @@ def _of_kind(kind: str, points: list[Point], like: str) -> dict[str, Estimate]:
     points = [one for one in points if one.block_bytes == smallest]
     alone = [one for one in points if one.depth == 1 and one.mean_ns > 0]
     latency, iops = f"{kind}_latency", f"random_{kind}_iops"
-    result = {}
     if alone:
         value = alone[0].usual_ns
-        low, high = value * (1 - REPEATED), value * (1 + REPEATED)
+        ends = value * (1 - REPEATED), value * (1 + REPEATED)
         how = "mean of the fastest 95% at depth 1"
-        result[latency] = Estimate(DRIVE, latency, value, "ns", low, high, how=how)
+        found = Estimate(DRIVE, latency, value, "ns", *ends, how=how)
     else:
         how = f"no random {kind}s at depth 1; as {like}"
-        assumed_ns = parse_time(str(rows[latency].value))
-        result[latency] = Estimate(DRIVE, latency, assumed_ns, "ns", determined=False, how=how)
-    crowded = [one for one in points if one.depth > 1]
-    if crowded:
-        result[iops] = _highest(kind, iops, crowded)
-    else:
-        how = f"no random {kind}s at more than depth 1; as {like}"
-        assumed_iops = float(rows[iops].scalar)
-        result[iops] = Estimate(DRIVE, iops, assumed_iops, "/s", determined=False, how=how)
-    return result
+        found = assumed(latency, parse_time(str(rows[latency].value)), "ns", how)
+    if crowded := [one for one in points if one.depth > 1]:
+        return {latency: found, iops: _highest(kind, iops, crowded)}
+    how = f"no random {kind}s at more than depth 1; as {like}"
+    return {latency: found, iops: assumed(iops, float(rows[iops].scalar), "/s", how)}
 
 
 def _highest(kind: str, key: str, crowded: list[Point]) -> Estimate:
@@ -465,7 +455,7 @@ def _map_unit(points: list[Point]) -> Estimate:
     return map_unit(sizes, np.array([1e9 / fastest[size] for size in sizes.tolist()]))
 
 
-def _streamed(kind: str, points: list[Point], like: str, latency_ns: float) -> dict[str, Estimate]:
+def _streamed(kind: str, points: list[Point], like: str, latency_ns: float) -> Estimate:
     """Return the rate of sequential requests: measured, or no slower than one random one."""
     key = f"sequential_{kind}"
     rates = [one.bytes_per_s for one in points if one.pattern == kind and one.is_direct]
@@ -473,17 +463,15 @@ def _streamed(kind: str, points: list[Point], like: str, latency_ns: float) -> d
         how = "the highest measured"
         if kind == "write" and max(rates) > CLIFF_TIMES * min(rates):
             how += f"; {human_rate(min(rates))} was measured too: a cache of the SSD (SLC) may fill"
-        return {key: Estimate(DRIVE, key, max(rates), "bytes/s", how=how)}
+        return Estimate(DRIVE, key, max(rates), "bytes/s", how=how)
     if large := [one for one in usable(points)[0] if _fills_link(one, kind)]:
         best = max(large, key=lambda one: one.bytes_per_s)
         how = f"random {kind}s of {best.block_bytes // 1024} KiB at depth {best.depth}"
-        return {key: Estimate(DRIVE, key, best.bytes_per_s, "bytes/s", how=how)}
+        return Estimate(DRIVE, key, best.bytes_per_s, "bytes/s", how=how)
     value = float(parse_rate(str(catalog.load(like).rows[key].value)))
-    how = f"no sequential {kind}s; as {like}"
     least = TRANSFERS * KIB4 * 1e9 / latency_ns
-    if value < least:
-        value, how = least, f"no sequential {kind}s; as fast as a random {kind} is short"
-    return {key: Estimate(DRIVE, key, value, "bytes/s", determined=False, how=how)}
+    how = f"as {like}" if value >= least else f"as fast as a random {kind} is short"
+    return assumed(key, max(value, least), "bytes/s", f"no sequential {kind}s; {how}")
 
 
 # Completions that are held.
@@ -492,11 +480,10 @@ def _streamed(kind: str, points: list[Point], like: str, latency_ns: float) -> d
 def _hold_ns(points: list[Point]) -> float:
     """Return for how long completions are held, from random reads of one size; 0: not at all."""
     reads = [one for one in points if one.direction == "read" and FAST in one.percentiles_ns]
-    alone = min(
-        (one for one in reads if one.depth == 1), key=lambda one: one.block_bytes, default=None
-    )
-    if alone is None:
+    first = [one for one in reads if one.depth == 1]
+    if not first:
         return 0.0
+    alone = min(first, key=lambda one: one.block_bytes)
     same = [one for one in reads if one.block_bytes == alone.block_bytes]
     top = max(one.iops for one in same)
     some = [one for one in same if HELD_FROM <= one.depth <= HELD_TO and one.iops < FREE * top]
@@ -511,11 +498,8 @@ def _hold_ns(points: list[Point]) -> float:
 def _at_once(point: Point, hold: float) -> Point:
     """Return a point with its latencies as if none had been held."""
     least_ns = point.percentiles_ns.get(FAST, 0.0) + NEARLY * hold
-    shares = {
-        share: value - hold if value >= least_ns else value
-        for share, value in point.percentiles_ns.items()
-    }
-    return replace(point, percentiles_ns=shares)
+    known = point.percentiles_ns.items()
+    return replace(point, percentiles_ns={p: ns - hold * (ns >= least_ns) for p, ns in known})
 
 
 def _held(hold: float) -> Iterator[Estimate]:

@@ -11,9 +11,9 @@ import numpy as np
 from hybridsim.answers.measurements import fio_json
 from hybridsim.answers.measurements.gathering import NONSENSE
 from hybridsim.answers.measurements.measurement import COMPLETION
-from hybridsim.foundation.errors import FitError, HybridsimError
+from hybridsim.foundation.errors import FitError
 from hybridsim.foundation.reading import whole_text
-from hybridsim.foundation.units import parse_size
+from hybridsim.workloads.fio.options import each_direction, size
 
 DIRECTIONS = ("read", "write")
 DEVICES = ("/dev/", "\\\\.\\")  # how names of devices begin, on Unix and on Windows
@@ -145,10 +145,9 @@ def _points(path: str, job: dict[str, Any]) -> list[Point]:
 
 
 def _block_bytes(options: dict[str, Any], direction: str) -> int:
-    """Return the block size in bytes; fio's `4k` is 4 KiB, `4k,64k` is of reads and writes."""
-    sizes = str(options.get("bs", options.get("blocksize", "4k"))).split(",")
-    text = sizes[min(DIRECTIONS.index(direction), len(sizes) - 1)].strip().lower()
+    """Return the block size in bytes, as fio reads it: `4k,64k` is of reads and writes."""
+    text = str(options.get("bs", options.get("blocksize", "4k")))
     try:
-        return int(text) if text.isdigit() else parse_size(text.rstrip("ib").upper() + "iB")
-    except (HybridsimError, ValueError):
+        return size(each_direction(text)[DIRECTIONS.index(direction)])
+    except ValueError:
         return 4096

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar, nnls
 
-from hybridsim.answers.fitting.answer import ALONE, DRIVE, NAME, Estimate, Fit
+from hybridsim.answers.fitting.answer import ALONE, DRIVE, NAME, Estimate, Fit, assumed
 from hybridsim.answers.fitting.observed import Observed
 from hybridsim.foundation.arrays import Floats, Ints
 from hybridsim.foundation.units import human_time, parse_rate, parse_time
@@ -191,9 +191,7 @@ def answer(name: str, observed: Observed, flash_fit: FlashFit, notes: list[str])
     ]
     link, writes = float(keys[-1].value), float(keys[-2].value)
     streamed = min(link, 0.9 * writes * STREAM_BYTES)
-    keys += [
-        Estimate(DRIVE, "sequential_write", streamed, "bytes/s", determined=False, how="as reads")
-    ]
+    keys.append(assumed("sequential_write", streamed, "bytes/s", "as reads"))
     longest_ns = max((one.value for one in latencies.values()), default=1e3)
     capacity = max(-(-observed.end_bytes // 2**20), 1) * 2**20
     estimates = [
@@ -215,9 +213,9 @@ def of_ssd(
         ALONE,
         Estimate(DRIVE, "kind", "ssd"),
         Estimate(DRIVE, "name", NAME),
-        Estimate(DRIVE, "capacity", capacity, "bytes", determined=False, how=how),
+        assumed("capacity", capacity, "bytes", how),
         *keys.values(),
-        Estimate(DRIVE, "dies", dies, determined=False, how="the minimum for these rates"),
+        assumed("dies", dies, "", "the minimum for these rates"),
     ]
 
 
@@ -229,34 +227,31 @@ def _latency(flash_fit: FlashFit, kind: str, assumed_ns: int) -> Estimate:
         value = other.value if other else assumed_ns
         other_kind = "writes" if kind == "read" else "reads"
         why = f"{flash_fit.undetermined[key]}; as {other_kind if other else LIKE}"
-        return Estimate(DRIVE, key, value, "ns", determined=False, how=why)
-    return Estimate(
-        DRIVE, key, one.value, "ns", one.low, one.high, how="median of 4 KiB at the idle device"
-    )
+        return assumed(key, value, "ns", why)
+    how = "median of 4 KiB at the idle device"
+    return Estimate(DRIVE, key, one.value, "ns", one.low, one.high, how=how)
 
 
-def _iops(flash_fit: FlashFit, kind: str, assumed: str | int) -> Estimate:
+def _iops(flash_fit: FlashFit, kind: str, usual: str | int) -> Estimate:
     """Return the highest rate of requests, at least that of one request at a time."""
     key, interval = f"random_{kind}_iops", flash_fit.interval_ns
     if interval is None:
         how = f"{flash_fit.undetermined['interval']}; as {LIKE}"
-        return Estimate(DRIVE, key, float(assumed), "/s", determined=False, how=how)
+        return assumed(key, float(usual), "/s", how)
     alone = flash_fit.latency_ns.get(kind)
     minimum = S_NS / alone.value if alone else 0.0
-    value, low, high = (
-        max(S_NS / each, minimum) for each in (interval.value, interval.high, interval.low)
-    )
+    ends = (interval.value, interval.high, interval.low)
+    value, low, high = (max(S_NS / each, minimum) for each in ends)
     return Estimate(DRIVE, key, value, "/s", low, high, how="explains the waiting times best")
 
 
-def _link(flash_fit: FlashFit, assumed: int) -> Estimate:
+def _link(flash_fit: FlashFit, usual: int) -> Estimate:
     rate = flash_fit.bytes_per_s
     shortest_ns = min((one.value for one in flash_fit.latency_ns.values()), default=S_NS)
     minimum = 2 * KIB4 * S_NS / shortest_ns  # 4 KiB cross the link in half their latency
     if rate is None or rate.value < minimum:
         how = f"{flash_fit.undetermined.get('rate', 'the fit contradicts the latency')}; as {LIKE}"
-        value = max(float(assumed), minimum)
-        return Estimate(DRIVE, "sequential_read", value, "bytes/s", determined=False, how=how)
+        return assumed("sequential_read", max(float(usual), minimum), "bytes/s", how)
     how = "from the size of requests"
     return Estimate(DRIVE, "sequential_read", rate.value, "bytes/s", rate.low, rate.high, how=how)
 
@@ -280,7 +275,7 @@ def map_unit(length_bytes: Ints, busy_ns: Floats) -> Estimate:
 
 def _unknown(why: str) -> Estimate:
     """Return the unit of most drives, assumed."""
-    return Estimate(DRIVE, "map_unit", KIB4, "bytes", determined=False, how=f"{why}; {SHOWN_BY}")
+    return assumed("map_unit", KIB4, "bytes", f"{why}; {SHOWN_BY}")
 
 
 def _unit_error(length_bytes: Ints, busy_ns: Floats, unit: int) -> float:

@@ -19,10 +19,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-from hybridsim.answers.fitting.observed import Observed
+from hybridsim.answers.fitting.observed import Marks, Observed
 from hybridsim.foundation.arrays import Floats, Ints
 
 NO_DISTANCE = -1.0  # the position of the arm is unknown
@@ -55,12 +54,12 @@ class Pieces(NamedTuple):
     share: Floats  # bytes that the arm passed over, as a share of those of the stroke
     middle: Floats  # of the places that it moved between, as a share of the stroke
     place: Floats  # where it begins, as a share of the stroke
-    is_next: npt.NDArray[np.bool_]  # begins where the previous piece ended
-    is_write: npt.NDArray[np.bool_]
+    is_next: Marks  # begins where the previous piece ended
+    is_write: Marks
     waiting: Ints  # other requests that the member could have served instead
-    passed: npt.NDArray[np.bool_]  # an older one was among them
-    is_whole: npt.NDArray[np.bool_]  # the only piece of its request: its completion is known
-    is_timed: npt.NDArray[np.bool_]  # it is known when its service began and ended
+    passed: Marks  # an older one was among them
+    is_whole: Marks  # the only piece of its request: its completion is known
+    is_timed: Marks  # it is known when its service began and ended
 
 
 def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
@@ -102,10 +101,8 @@ def pieces(observed: Observed, entered_ns: Ints, layout: Layout) -> Pieces:
 def _cut(observed: Observed, order: Ints, layout: Layout) -> tuple[Ints, Ints, Ints, Ints]:
     """Return request, member, position on it and length of each piece, requests as in `order`."""
     members, chunk = layout
-    offset, end = (
-        observed.offset_bytes[order],
-        (observed.offset_bytes + observed.length_bytes)[order],
-    )
+    offset = observed.offset_bytes[order]
+    end = offset + observed.length_bytes[order]
     first, last = offset // chunk, (end - 1) // chunk
     touched = np.minimum(last - first + 1, members)
     row = np.repeat(np.arange(len(order)), touched)
@@ -121,8 +118,8 @@ def _cut(observed: Observed, order: Ints, layout: Layout) -> tuple[Ints, Ints, I
 
 
 def _before(
-    served: Ints, same: npt.NDArray[np.bool_], place: Ints, length: Ints, complete: Floats
-) -> tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]]:
+    served: Ints, same: Marks, place: Ints, length: Ints, complete: Floats
+) -> tuple[Floats, Floats, Floats, Marks]:
     """Return for each piece the previous completion, distance and middle, and if it is adjacent."""
     before = np.full(len(served), -np.inf)
     distance = np.full(len(served), NO_DISTANCE)
@@ -137,9 +134,7 @@ def _before(
     return before, distance, middle, is_next
 
 
-def _timed(
-    served: Ints, same: npt.NDArray[np.bool_], is_whole: npt.NDArray[np.bool_], entered: Floats
-) -> npt.NDArray[np.bool_]:
+def _timed(served: Ints, same: Marks, is_whole: Marks, entered: Floats) -> Marks:
     """Return for each piece whether it is known when its service began and ended.
 
     It and the previous one are whole, and no piece of a split request entered earlier and is
@@ -160,8 +155,8 @@ def _waiting(
     request: Ints,
     entered: Floats,
     begun: Floats,
-    is_whole: npt.NDArray[np.bool_],
-) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    is_whole: Marks,
+) -> tuple[Ints, Marks]:
     """Return how many pieces waited when each began, and whether an older whole one was among them.
 
     Of a request in several pieces only the completion of the last one is known, so the others seem
@@ -315,9 +310,7 @@ def _elapsed(service: Service, seen: Pieces) -> tuple[Floats, Floats, Floats]:
     return rest, rest - service.seek_ms(share), share
 
 
-def _turned(
-    service: Service, is_next: npt.NDArray[np.bool_], rest: Floats, moved: Floats
-) -> tuple[Floats, Floats]:
+def _turned(service: Service, is_next: Marks, rest: Floats, moved: Floats) -> tuple[Floats, Floats]:
     """Return density and distribution of the times that are left, with their slopes.
 
     The rows are the value and its slopes by `moved`, `rest`, rotation, noise and stray.
@@ -336,7 +329,7 @@ def _turned(
         (late * over_by - early * past_by) / (noise * turn),
         none,
     ])  # fmt: skip
-    value = (_softplus(early) - _softplus(late)) * noise / turn
+    value = (np.logaddexp(0.0, early) - np.logaddexp(0.0, late)) * noise / turn
     below = np.stack([
         value,
         density[0],
@@ -371,7 +364,3 @@ def _turned(
     density[0] = np.maximum(density[0], TINY)
     below[0] = np.clip(below[0], TINY, 1.0)
     return density, below
-
-
-def _softplus(value: Floats) -> Floats:
-    return np.logaddexp(0.0, value)

@@ -28,7 +28,7 @@ from hybridsim.answers.measurements.measurement import (
     Measurement,
     Name,
 )
-from hybridsim.foundation.arrays import Floats, Ints
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import MeasurementError
 from hybridsim.foundation.histogram import Distribution
 
@@ -99,12 +99,12 @@ def _of_requests(measure: str, time_ns: Ints, value: Ints, length: Ints) -> Curv
     second = time_ns // SECOND
     last = max(int(second.max()), 1)  # the last second is not whole
     weights = {IOPS: np.ones(len(value)), BANDWIDTH: length.astype(float)}
-    number: Ints = np.bincount(second, minlength=last + 1)
-    total: Floats = np.bincount(second, weights.get(measure, value.astype(float)), last + 1).astype(
-        float
-    )
+    weight = weights.get(measure, value.astype(float))
+    number = np.bincount(second, minlength=last + 1)[:last]
+    total = np.bincount(second, weight, last + 1)[:last].astype(float)
+    present = np.arange(last)
     if measure not in weights:
-        total = total / np.maximum(number, 1)
-    present = np.ones(last, np.bool_) if measure in weights else number[:last] > 0
-    start = np.flatnonzero(present) * SECOND
-    return Curve(start, start + SECOND, total[:last][present])
+        present = np.flatnonzero(number)
+        total = total[present] / number[present]
+    start = present * SECOND
+    return Curve(start, start + SECOND, total)

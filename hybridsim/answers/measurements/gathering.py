@@ -53,8 +53,7 @@ def gather(path: str, begin_s: float | None = None) -> Measurement:
         raise MeasurementError(
             f"{path}: no results of a run; formats that are read: {', '.join(FORMATS)}"
         )
-    if begin_s is not None:
-        result.begin_s = begin_s
+    result.begin_s = result.begin_s if begin_s is None else begin_s
     if unknown:
         result.notes.append(f"{place.name}: unknown format, ignored: {', '.join(unknown)}")
     return settled(result)
@@ -62,18 +61,16 @@ def gather(path: str, begin_s: float | None = None) -> Measurement:
 
 def _files(path: str) -> list[Path]:
     place = Path(path)
-    if place.is_dir():
-        files = [each for each in place.iterdir() if each.is_file()]
-    elif place.exists():
-        files = [place]
-    else:
-        files = [each for each in place.parent.glob(f"{place.name}*") if each.is_file()]
+    if place.exists() and not place.is_dir():
+        return [place]
+    those = place.iterdir() if place.is_dir() else place.parent.glob(f"{place.name}*")
+    files = sorted(each for each in those if each.is_file())
     if not files:
         what = "no such file or folder, or prefix of files"
         if place.is_dir():
             what = "no files in this folder: specify the folder of one run"
         raise MeasurementError(f"{path}: {what}")
-    return sorted(files)
+    return files
 
 
 def _read(file: Path) -> Measurement | None:
@@ -102,7 +99,8 @@ def _read(file: Path) -> Measurement | None:
 def settled(measurement: Measurement) -> Measurement:
     """Name the jobs of logs, count samples from the start of the load, and add the hit ratio."""
     _name_logs(measurement)
-    _begin(measurement)
+    if measurement.counters:
+        _begin(measurement)
     _add_hit_ratio(measurement)
     return measurement
 
@@ -138,23 +136,23 @@ def _is_log(name: Name) -> bool:
 
 
 def _join(measurement: Measurement, logs: list[str], job: str) -> None:
-    kinds = {(name.what, name.measure) for name in measurement.curves if _is_log(name)}
+    of_logs = {name: curve for name, curve in measurement.curves.items() if _is_log(name)}
     joined = {}
-    for what, measure in sorted(kinds):
-        parts = [(log, measurement.curves.get(Name(log, what, measure))) for log in logs]
+    for what, measure in sorted({(name.what, name.measure) for name in of_logs}):
         curves = [
-            (curve, measurement.curves.get(Name(log, what, IOPS))) for log, curve in parts if curve
+            (of_logs[Name(log, what, measure)], of_logs.get(Name(log, what, IOPS)))
+            for log in logs
+            if Name(log, what, measure) in of_logs
         ]
         joined[Name(job, what, measure)] = _together(curves, measure in RATES)
-    for name in [each for each in measurement.curves if _is_log(each)]:
+    for name in of_logs:
         del measurement.curves[name]
     measurement.curves |= joined
-    for name in [each for each in measurement.latencies if _is_log(each)]:
+    latencies = measurement.latencies
+    for name in [each for each in latencies if _is_log(each)]:
         whole = name._replace(job=job)
-        mine = measurement.latencies.pop(name)
-        measurement.latencies[whole] = (
-            measurement.latencies[whole] + mine if whole in measurement.latencies else mine
-        )
+        mine = latencies.pop(name)
+        latencies[whole] = latencies[whole] + mine if whole in latencies else mine
 
 
 def _together(curves: list[tuple[Curve, Curve | None]], is_rate: bool) -> Curve:
@@ -179,8 +177,6 @@ def _together(curves: list[tuple[Curve, Curve | None]], is_rate: bool) -> Curve:
 
 def _begin(measurement: Measurement) -> None:
     """Subtract the start of the load from the times, and the counts at that time from counts."""
-    if not measurement.counters:
-        return
     begin_ns = 0
     if measurement.begin_s is not None:
         begin_ns = round(measurement.begin_s * SECOND)

@@ -163,8 +163,5 @@ def distribution(
 def sampled(name: str, rows: npt.ArrayLike, counters: Iterable[str]) -> Measurement:
     """Return the counters of a file's rows: uptime in ns, then the value of each counter."""
     time_ns, *columns = np.array(rows, np.int64).T
-    result = Measurement([name])
-    for counter, values in zip(counters, columns):
-        result.counters[counter] = Samples(time_ns, values)
-    result.levels = set(LEVELS & result.counters.keys())
-    return result
+    samples = {counter: Samples(time_ns, each) for counter, each in zip(counters, columns)}
+    return Measurement([name], counters=samples, levels=set(LEVELS & samples.keys()))

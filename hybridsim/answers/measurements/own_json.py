@@ -76,11 +76,10 @@ class Replayed(_Own):
             result.put("", CACHE, counter, value)
         series = whole["series"]
         start = np.array(series["start_ns"], np.int64)
-        end = start
-        if len(start):
-            end = np.append(start[1:], max(phase["end_ns"], int(start[-1]) + 1))
+        ends = [max(phase["end_ns"], int(each) + 1) for each in start[-1:]]
+        end = np.append(start[1:], np.array(ends, np.int64))
         iops = np.array(series["iops"], np.float64)
-        hit = np.array([np.nan if each is None else each for each in series["hit"]])
+        hit = np.array(series["hit"], np.float64)
         there = ~np.isnan(hit)
         result.curves = {
             Name("", "all", IOPS): Curve(start, end, iops),

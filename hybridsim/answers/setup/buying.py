@@ -94,14 +94,11 @@ def choose(
     whole = round(need_bytes / (1 - spare))
     bought = [
         Bought(
-            each.name,
-            each.capacity_bytes,
-            each.price,
-            each.endurance_bytes,
-            number,
-            is_mirrored,
-            None if each.price is None else number * each.price,
-            years(each, written_per_day, duty),
+            **vars(each),
+            number=number,
+            is_mirrored=is_mirrored,
+            cost=None if each.price is None else number * each.price,
+            years=years(each, written_per_day, duty),
         )
         for each in offers
         if each.capacity_bytes >= whole

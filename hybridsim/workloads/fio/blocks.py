@@ -261,26 +261,19 @@ class Register(NamedTuple):
     state: Ints  # [file, (STATE, RETURNED: blocks of this round, IS_FIRST: none drawn yet)]
 
     @classmethod
-    def new(cls, blocks: int, seed: int, files: int = 1) -> Register:
-        """Create registers for files; with 0 blocks they are unused.
+    def of(cls, pattern: Pattern) -> Register:
+        """Create the registers of a pattern's files; without blocks they are unused.
 
         Raises UsageError for a seed with which a register would stand still.
         """
+        blocks = pattern.map_bytes // pattern.block_bytes if pattern.uses_register else 0
+        seed = pattern.seeds()[Stream.BLOCK]
         ones = ones_of(blocks)
         first = ones ^ (seed & ones)
         if not first and blocks:
             raise UsageError(f"random_generator=lfsr does not start with seed {seed}, nor in fio")
-        register = cls(blocks, ones, TAPS[ones.bit_length()], first, np.zeros((files, 3), np.int64))
-        for file in range(files):
-            register.restart(file)
-        register.state[:, IS_FIRST] = 1
-        return register
-
-    @classmethod
-    def of(cls, pattern: Pattern) -> Register:
-        """Create the registers of a pattern's files."""
-        blocks = pattern.map_bytes // pattern.block_bytes if pattern.uses_register else 0
-        return cls.new(blocks, pattern.seeds()[Stream.BLOCK], pattern.files)
+        state = np.tile(np.array([first, 0, 1], np.int64), (pattern.files, 1))
+        return cls(blocks, ones, TAPS[ones.bit_length()], first, state)
 
     @method
     def restart(self, file):
@@ -329,29 +322,16 @@ class Spread(NamedTuple):
     states: Ints  # random states, by file
 
     @classmethod
-    def new(cls, pattern: Pattern) -> Spread:
-        """Create the distribution of a pattern's blocks."""
-        blocks = max(1, -(-pattern.file_bytes // pattern.rank_bytes))  # a partial block counts
-        kind, shape, seeds = pattern.distribution, pattern.shape, pattern.distribution_seeds
-        return cls._of(int(kind), blocks, shape, pattern.center, seeds, True)
-
-    @classmethod
-    def of_files(cls, pattern: Pattern, numbers: int, seed: int) -> Spread:
-        """Create the distribution of a pattern's files, as `numbers` numbers for all files."""
-        is_skewed = pattern.service > Service.RANDOM
-        kind = Distribution[pattern.service.name] if is_skewed else Distribution.RANDOM
-        return cls._of(int(kind), numbers, pattern.service_shape, None, [seed], False)
-
-    @classmethod
-    def _of(
+    def new(
         cls,
         kind: int,
         blocks: int,
         shape: float,
-        center: float | None,
         seeds: Sequence[int],
-        is_scattered: bool,
+        center: float | None = None,
+        is_scattered: bool = False,
     ) -> Spread:
+        """Create a distribution over each of several files, as many as seeds."""
         shift = np.zeros(len(seeds), np.int64)
         states = np.stack([seeded(seed & MASK32) for seed in seeds])
         for file in range(len(seeds)):
@@ -445,7 +425,10 @@ class Turns(NamedTuple):
     def new(cls, pattern: Pattern) -> Turns:
         """Create the order of a pattern's files."""
         seed = pattern.seeds()[Stream.FILE]
-        spread = Spread.of_files(pattern, pattern.files << FINE_BITS, seed)
+        is_skewed = pattern.service > Service.RANDOM
+        kind = int(Distribution[pattern.service.name]) if is_skewed else 0
+        fine = pattern.files << FINE_BITS
+        spread = Spread.new(kind, fine, pattern.service_shape, [seed])
         first = seeded(seed, pattern.generator == Generator.TAUSWORTHE64).reshape(1, -1)
         turns = cls(
             int(pattern.service), pattern.files, pattern.service_requests,

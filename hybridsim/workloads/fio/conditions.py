@@ -111,11 +111,10 @@ class Monitor:
         self._jobs = jobs
         self._source = source
         self.of_jobs = [Progress(job.steady) for job in jobs]
-        shape = (len(jobs), len(NAMES))
-        self._done = np.zeros(shape, np.int64)
-        self._moved = np.zeros(shape, np.int64)
-        self._seen = [(0, 0)] * len(jobs)  # requests and bytes at the last check
-        self._base = [(self._done[0] * 0, self._moved[0] * 0)] * len(jobs)  # of minimum rates
+        # Requests and bytes: so far, and at the last check, of all and of minimum rates.
+        self._totals = np.zeros((2, len(jobs), len(NAMES)), np.int64)
+        self._seen = [[0, 0]] * len(jobs)
+        self._base = self._totals.copy()
         is_used = any(job.floor.is_set or job.steady.of for job in jobs)
         self.due_ns = begin_ns + SECOND if is_used else NEVER
 
@@ -123,11 +122,10 @@ class Monitor:
         """Count completed requests."""
         if self.due_ns == NEVER:
             return
-        owner = facts.number % len(self._jobs)
-        for direction in range(len(NAMES)):
-            mine = facts.op == direction
-            self._done[:, direction] += np.bincount(owner[mine], minlength=len(self._jobs))
-            np.add.at(self._moved[:, direction], owner[mine], facts.length[mine])
+        data = facts.op < len(NAMES)
+        at = facts.number[data] % len(self._jobs), facts.op[data]
+        np.add.at(self._totals[0], at, 1)
+        np.add.at(self._totals[1], at, facts.length[data])
 
     def check(self, now_ns: int) -> None:
         """Check all jobs; the next check is a second later."""
@@ -148,7 +146,7 @@ class Monitor:
             start_ns = int(standing[number, START_NS])
             since_ns = max(now_ns - max(progress.prev_ns, start_ns), 1)
             progress.prev_ns = now_ns
-            now = int(self._done[number].sum()), int(self._moved[number].sum())
+            now = self._totals[:, number].sum(axis=1).tolist()
             before, self._seen[number] = self._seen[number], now
             if job.steady.ramp_ns and now_ns < start_ns + job.steady.ramp_ns + SECOND:
                 continue
@@ -173,22 +171,19 @@ class Monitor:
     def _check_floor(self, now_ns: int, number: int) -> None:
         job, progress = self._jobs[number], self.of_jobs[number]
         start_ns = int(self._source.standing[number, START_NS])
-        if now_ns < start_ns + SETTLE_NS:
+        since_ns = progress.floor_ns
+        is_due = since_ns == NOT_YET or now_ns - since_ns >= job.floor.cycle_ns
+        if now_ns < start_ns + SETTLE_NS or not is_due:
             return
-        now = self._done[number].copy(), self._moved[number].copy()
-        before, self._base[number] = self._base[number], now
-        last_ns, progress.floor_ns = progress.floor_ns, now_ns
-        if last_ns == NOT_YET:
+        now = self._totals[:, number].copy()
+        grown = now - self._base[:, number]
+        self._base[:, number] = now
+        progress.floor_ns = now_ns
+        if since_ns == NOT_YET:
             return
-        if now_ns - last_ns < job.floor.cycle_ns:
-            self._base[number], progress.floor_ns = before, last_ns
-            return
-        for direction in range(len(NAMES)):
-            if not now[0][direction]:
-                continue
+        for direction in np.flatnonzero(now[0]).tolist():
             iops, moved = (
-                int(new[direction] - old[direction]) * SECOND // (now_ns - last_ns)
-                for new, old in zip(now, before)
+                each * SECOND // (now_ns - since_ns) for each in grown[:, direction].tolist()
             )
             floor = job.floor.bytes_per_s[direction]
             if moved < floor:

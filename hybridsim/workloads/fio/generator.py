@@ -356,7 +356,14 @@ class Generator(NamedTuple):
             bits,
             BlockMap.new(bits * pattern.files),
             Register.of(pattern),
-            Spread.new(pattern),
+            Spread.new(
+                int(pattern.distribution),
+                max(1, -(-pattern.file_bytes // pattern.rank_bytes)),  # a partial block counts
+                pattern.shape,
+                pattern.distribution_seeds,
+                pattern.center,
+                is_scattered=True,
+            ),
             Turns.new(pattern),
             History.of(pattern),
             np.zeros(pattern.written_zones, np.int64),
@@ -690,20 +697,17 @@ class Generator(NamedTuple):
         if self.writes_what_it_trims == 1 and self.is_random == 1 and kind == WRITE:
             state[IS_DRAWN] = state[IS_UNMARKED] = 1
             return self.began[file, TRIM]
-        if not is_turn:
-            state[IS_UNMARKED] = 1
-            if self.stays == 1:
-                began = self.began[file, kind]
-                return 0 if began == NEVER else began - self.origin[file]
-            at = self.sequential(file, kind)
-            return self.random(file, kind) if at == END else at
-        if self.is_random == 0:
-            return self.sequential(file, kind)
-        percent = self.by_direction[kind, RANDOM_PERCENT]
-        if percent == 100 or draw_percent(self.streams, COINS + kind) <= percent:
-            state[IS_DRAWN] = 1
-            return self.random(file, kind)
+        if is_turn:
+            if self.is_random == 0:
+                return self.sequential(file, kind)
+            percent = self.by_direction[kind, RANDOM_PERCENT]
+            if percent == 100 or draw_percent(self.streams, COINS + kind) <= percent:
+                state[IS_DRAWN] = 1
+                return self.random(file, kind)
         state[IS_UNMARKED] = 1
+        if not is_turn and self.stays == 1:
+            began = self.began[file, kind]
+            return 0 if began == NEVER else began - self.origin[file]
         at = self.sequential(file, kind)
         return self.random(file, kind) if at == END else at
 
@@ -846,20 +850,20 @@ def tables_of(pattern: Pattern) -> tuple[Ints, Ints, Ints]:
     """Return the parameters of each direction, its splits and its zones."""
     by_direction = np.zeros((3, 7), np.int64)
     splits = np.zeros((3, max(1, *(len(each.split) for each in pattern.sizes)), 2), np.int64)
-    zones = np.zeros((3, max(1, *(len(each) for each in pattern.zones)), 3), np.int64)
+    zones = np.zeros((3, max(1, len(pattern.zones)), 3), np.int64)
     size = pattern.map_bytes
     for kind, sizes in enumerate(pattern.sizes):
         used = [each for each in sizes.split if each[1]]
         last = (size - max(sizes.minimum - sizes.unit, 0)) // sizes.unit
         by_direction[kind] = (
             sizes.minimum, sizes.maximum, sizes.unit, len(used), pattern.random_percent[kind],
-            len(pattern.zones[kind]), last,
+            len(pattern.zones), last,
         )  # fmt: skip
         for row, (length, percent) in enumerate(used):
             splits[kind, row] = percent, length
         begin = 0
         is_share = pattern.distribution == Distribution.ZONED
-        for row, (share, extent) in enumerate(pattern.zones[kind]):
+        for row, (share, extent) in enumerate(pattern.zones):
             end = begin + extent
             if is_share:
                 zones[kind, row] = share, begin * last // 100, extent * last // 100

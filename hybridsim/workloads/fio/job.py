@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.machine_parameters import JobParameters
@@ -29,7 +29,7 @@ from hybridsim.workloads.fio.pattern import (
 )
 from hybridsim.workloads.fio.reader import (
     Shares,
-    Users,
+    check_writers,
     distributed,
     goal_of,
     served,
@@ -140,7 +140,7 @@ def jobs_of(written: Written) -> list[Job]:
     jobs: list[Job] = []
     group, reported = -1, -1
     names: dict[str, int] = {}
-    users = Users()
+    writers: dict[str, int] = {}
     exits = False
     for number, (section, common) in enumerate(written.jobs):
         specified = {key: common[key] for key in common if key not in section.options}
@@ -163,26 +163,30 @@ def jobs_of(written: Written) -> list[Job]:
         count = reader.number("numjobs", 1, 1)
         together = reader.flag("group_reporting")
         own = {key: option.value for key, option in section.options.items()}
-        is_nrfiles_later = _is_nrfiles_later(reader, section, common)
         named = _files_named(section, common)
+        if _is_nrfiles_later(reader, section, common):
+            named = named[: reader.number("nrfiles", 1, 1)]
         for clone in (0, *range(count - 1, 0, -1)):  # as fio numbers them
             thread = len(jobs) + 1
-            files, begin = _of_clone(reader, one, section.name, clone, named, is_nrfiles_later)
-            _, share = reader.amount("offset_increment")
+            files = _of_clone(reader, section.name, clone, named)
+            increment, share = reader.amount("offset_increment")
+            begin = one.pattern.offset_bytes + clone * increment
+            pattern = replace(one.pattern, file_names=files, thread=thread, is_clone=clone > 0)
+            pattern = _of_files(reader, one, replace(pattern, offset_bytes=begin))
             jobs.append(
                 replace(
                     one,
                     thread=thread,
                     group=group,
-                    reported_with=reported if together else -thread,
                     kin=reported,
+                    reported_with=reported if together else -thread,
                     own=own,
                     files=files,
                     shares=one.shares.further(clone * share),
-                    pattern=_of_files(reader, one, files, thread, begin, clone),
+                    pattern=pattern,
                 )
             )
-            users.add(reader, jobs[-1].pattern, group)
+            check_writers(reader, pattern, group, writers)
     if wrong:
         raise UsageError(_listed(list(dict.fromkeys(wrong))))
     if not exits:  # as in fio, exitall of one job is that of all
@@ -217,7 +221,6 @@ def _is_nrfiles_later(reader: Reader, section: Section, common: Mapping[str, Opt
     if "nrfiles" in section.options and "filename" in section.options and "filename" in common:
         if number < len(_names(common["filename"].value)):
             reader.refuse(
-                "nrfiles",
                 f"nrfiles={number} with a filename both before it and after it: fio itself fails; "
                 "name all files once",
             )
@@ -246,36 +249,25 @@ def _files_named(section: Section, common: Mapping[str, OptionValue]) -> tuple[s
     return tuple(result)
 
 
-def _of_clone(
-    reader: Reader,
-    one: Job,
-    name: str,
-    clone: int,
-    named: tuple[str, ...],
-    is_nrfiles_later: bool,
-) -> tuple[tuple[str, ...], int]:
-    """Return the files of one process (clone) of a job, and its offset in them."""
+def _of_clone(reader: Reader, name: str, clone: int, files: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the files of one process (clone) of a job; as in fio clones share named files."""
+    if files:
+        return files
     none: tuple[str, ...] = ()
     folders = reader.read("directory", _names, none)
     number = reader.number("nrfiles", 1, 1)
-    files = named  # as in fio clones share them
-    if files and number < len(files) and is_nrfiles_later:
-        files = files[:number]
     form = reader.read("filename_format", str, "") or "$jobname.$jobnum.$filenum"
-    if not files and number == 1 and name.startswith("/dev/"):
+    if number == 1 and name.startswith("/dev/"):
         files = (name,)  # as in fio: a job may have the name of a device
     if not files:
         files = tuple(_named(form, name, clone, file) for file in range(number))
         if clone and files == tuple(_named(form, name, 0, file) for file in range(number)):
-            reader.refuse(
-                "filename_format", f"filename_format={form}: clones need $jobnum, or a filename"
-            )
-    if folders and not named:
+            reader.refuse(f"filename_format={form}: clones need $jobnum, or a filename")
+    if folders:
         folder = folders[clone % len(folders)]
         # As in fio also after a slash: the name seeds zipf, pareto and normal.
         files = tuple(f"{folder}/{file}" for file in files)
-    increment, _ = reader.amount("offset_increment")
-    return files, one.pattern.offset_bytes + clone * increment
+    return files
 
 
 def _named(form: str, name: str, clone: int, file: int) -> str:
@@ -294,35 +286,31 @@ def is_device(file: str) -> bool:
     return file.startswith("/dev/") and not file.startswith("/dev/shm/")
 
 
-def _of_files(
-    reader: Reader, job: Job, files: tuple[str, ...], thread: int, begin: int, clone: int
-) -> Pattern:
+def _of_files(reader: Reader, job: Job, own: Pattern) -> Pattern:
     """Return the pattern of one process; refuse options that do not work with several files."""
-    own = _of_all_files(reader, job, files, thread, begin, clone)
-    if job.has_size and job.shares.moved and not job.is_idle:  # io_size=50%
-        total = own.file_bytes * job.shares.moved // 100 * len(files)
+    if job.is_idle:
+        return job.pattern
+    own = _of_all_files(reader, job, own)
+    if job.has_size and job.shares.moved:  # io_size=50%
+        total = own.file_bytes * job.shares.moved // 100 * own.files
         own = replace(own, total_bytes=total, pass_bytes=total)
     return own
 
 
-def _of_all_files(
-    reader: Reader, job: Job, files: tuple[str, ...], thread: int, begin: int, clone: int
-) -> Pattern:
-    number = len(files)
+def _of_all_files(reader: Reader, job: Job, own: Pattern) -> Pattern:
     pattern = job.pattern
-    if job.is_idle:
-        return pattern
+    number = own.files
+    begin = own.offset_bytes
     is_null = reader.read("ioengine", str, "psync") == "null"
-    own = replace(pattern, file_names=files, thread=thread, offset_bytes=begin, is_clone=clone > 0)
     if "filesize" in reader.specified:
         each = pattern.file_bytes - begin
         if each <= 0:
-            reader.refuse("filesize", "filesize must be larger than the offset in the file")
+            reader.refuse("filesize must be larger than the offset in the file")
         each = job.shares.part_of(pattern.file_bytes, each, pattern.block_bytes)
         own = replace(own, file_bytes=each)
         size = pattern.total_bytes or each * number
         if size < pattern.block_bytes:
-            reader.refuse("size", f"size is less than a block of {human_size(pattern.block_bytes)}")
+            reader.refuse(f"size is less than a block of {human_size(pattern.block_bytes)}")
         if is_null and pattern.total_bytes:  # as in fio: its files have no other size
             end = max(begin + each, pattern.total_bytes // number)
             own = replace(own, end_bytes=max(own.end_bytes, end))
@@ -334,17 +322,16 @@ def _of_all_files(
     if number == 1:
         return own
     name = "nrfiles" if "nrfiles" in reader.specified else "filename"
-    if not pattern.file_bytes and not all(map(is_device, files)):
-        reader.refuse(name, f"{name}: {number} files need a size=, which is that of all together")
+    if not pattern.file_bytes and not all(map(is_device, own.file_names)):
+        reader.refuse(f"{name}: {number} files need a size=, which is that of all together")
     if "openfiles" in reader.specified:
         opened = reader.number("openfiles", 0)
         if 0 < opened < number and job.depth > 1:
-            reader.refuse("openfiles", "openfiles is supported only with iodepth=1: fio's own "
+            reader.refuse("openfiles is supported only with iodepth=1: fio's own "
                           "order of files depends on the time of completions")  # fmt: skip
         own = replace(own, open_files=opened)
     if job.depth > 1 and pattern.service > Service.RANDOM and _may_end(own, number):
         reader.refuse(
-            "file_service_type",
             f"file_service_type={reader.specified['file_service_type'].value} with "
             f"iodepth={job.depth} and requests that reach the end of a file: which file fio opens "
             "again depends on the time of completions; use iodepth=1",
@@ -353,10 +340,10 @@ def _of_all_files(
         return own
     each = pattern.file_bytes // number
     if pattern.file_bytes and each < pattern.block_bytes:
-        reader.refuse("size", f"size must be at least one block for each of the {number} files")
+        reader.refuse(f"size must be at least one block for each of the {number} files")
     rest = pattern.file_bytes - each * number
     if rest >= pattern.block_bytes:
-        reader.refuse("size", f"size must be a multiple of the {number} files")
+        reader.refuse(f"size must be a multiple of the {number} files")
     if not own.has_io_size:
         own = replace(own, pass_bytes=each * number)
     return replace(own, file_bytes=each)
@@ -371,7 +358,6 @@ def _check_end(reader: Reader, pattern: Pattern, number: int) -> None:
     is_wide = pattern.distribution == Distribution.NORMAL and pattern.shape > 0
     if pattern.is_random and is_wide and 1 < blocks < FEW_BLOCKS:
         reader.refuse(
-            "random_distribution",
             f"random_distribution=normal with a deviation over only {blocks} blocks: fio itself "
             "may search for a block without end; use larger files",
         )
@@ -379,7 +365,6 @@ def _check_end(reader: Reader, pattern: Pattern, number: int) -> None:
     blocks, seed = own.map_bytes // own.block_bytes, own.seeds()[Stream.BLOCK]
     if own.uses_register and blocks and (seed + 1) & ones_of(blocks) == 0:
         reader.refuse(
-            "random_generator",
             f"random_generator=lfsr does not start with the seed of process {own.thread} for "
             f"{blocks} blocks, nor in fio: specify another randseed or size",
         )
@@ -392,44 +377,39 @@ def _check_end(reader: Reader, pattern: Pattern, number: int) -> None:
     if pattern.uses_map and is_mixed and (has_zones or is_partial) and is_outside:
         name = "zonesize" if has_zones else "bs_unaligned"
         reader.refuse(
-            name,
             f"{name} with random requests of several sizes, which may end beyond the last of "
             f"{blocks} blocks: fio itself looks them up outside of its map; use norandommap",
         )
 
 
-def _check_order(reader: Reader, pattern: Pattern, uncertain: dict[str, bool]) -> None:
+def _check_order(reader: Reader, pattern: Pattern, uncertain: Sequence[str]) -> None:
     """Refuse jobs whose requests depend in fio on when others complete.
 
-    `uncertain` are options with which that is open, and whether they are set.
+    With the `uncertain` options, which are set, that is open.
     """
     engine = reader.read("ioengine", str, "psync")
     depth = pattern.depth
     is_repeating = pattern.is_random and not pattern.uses_map and pattern.directions != (READ,)
     if reader.flag("serialize_overlap") and depth > 1 and is_repeating:
         reader.refuse(
-            "serialize_overlap",
             "serialize_overlap=1 is supported only where requests do not overlap: with a random "
             "map or iodepth=1",
         )
     if reader.flag("rate_ignore_thinktime") and reader.time("thinktime", MICROSECOND):
         if {"rate", "rate_iops"} & reader.specified.keys():
             reader.refuse(
-                "rate_ignore_thinktime",
                 "rate_ignore_thinktime=1 with a rate and a think time is not supported",
             )
     if depth > 1 and pattern.may_unmark and not pattern.writes_what_it_trims:
         kind = reader.specified["rw"].value
         partly = f"rw={kind}" if pattern.every > 1 else "percentage_random"
         # posixaio's completions are taken in no fixed order
-        for option, is_set in (uncertain | {"ioengine": engine == "posixaio"}).items():
-            if is_set:
-                reader.refuse(
-                    option,
-                    f"{option}={reader.specified[option].value} with {partly}, a random map and "
-                    f"iodepth={depth}: which requests fio does not mark in its map depends on the "
-                    "time of completions; use norandommap",
-                )
+        for option in (*uncertain, *["ioengine"] * (engine == "posixaio")):
+            reader.refuse(
+                f"{option}={reader.specified[option].value} with {partly}, a random map and "
+                f"iodepth={depth}: which requests fio does not mark in its map depends on the "
+                "time of completions; use norandommap",
+            )
     is_again = pattern.is_endless or reader.number("loops", 1) > 1
     has_rest = any(pattern.file_bytes % pattern.sizes[each].maximum for each in pattern.directions)
     is_partly = min(pattern.random_percent) < 100
@@ -438,7 +418,6 @@ def _check_order(reader: Reader, pattern: Pattern, uncertain: dict[str, bool]) -
             continue
         if WRITE in pattern.directions:
             reader.refuse(
-                name,
                 f"{name}=1 with percentage_random, a random map, several passes and a size that is "
                 "no multiple of a block is not supported; use a multiple of bs",
             )
@@ -450,15 +429,13 @@ def _check_order(reader: Reader, pattern: Pattern, uncertain: dict[str, bool]) -
         is_seldom = pattern.directions == (WRITE,) and every >= depth
         if engine != "libaio" and not (engine == "null" and is_seldom):
             reader.refuse(
-                name,
                 f"{name}={every} with ioengine={engine} and iodepth={depth}: where fio syncs "
                 "depends on the time of completions; use iodepth=1 or ioengine=libaio",
             )
         is_batch = reader.number("iodepth_batch", 1) > 1
-        for option, is_set in (uncertain | {"iodepth_batch": is_batch}).items():
-            if is_set and (is_batch or not is_seldom):
+        for option in (*uncertain, *["iodepth_batch"] * is_batch):
+            if is_batch or not is_seldom:
                 reader.refuse(
-                    option,
                     f"{option}={reader.specified[option].value} with {name}={every} and "
                     f"iodepth={depth}: where fio syncs depends on the time of completions; use "
                     "iodepth=1",
@@ -481,13 +458,13 @@ def _may_end(pattern: Pattern, number: int) -> bool:
 def _job(reader: Reader, name: str, earlier: Mapping[str, int]) -> Job:
     engine = reader.read("ioengine", options.engine_of, "psync")
     if engine in options.OTHER_ENGINES:
-        reader.refuse("ioengine", f"ioengine={engine} {options.OTHER_ENGINES[engine]}")
+        reader.refuse(f"ioengine={engine} {options.OTHER_ENGINES[engine]}")
     elif engine not in options.ENGINES + options.SYNC_ENGINES + options.IDLE_ENGINES:
         names = ", ".join(options.ENGINES[:2] + options.SYNC_ENGINES[:6])
-        reader.refuse("ioengine", f"ioengine={engine} is not supported; supported are {names}")
+        reader.refuse(f"ioengine={engine} is not supported; supported are {names}")
     is_idle = engine in options.IDLE_ENGINES or reader.flag("create_only")
     if not is_idle and reader.number("kb_base", 1024) != 1024:
-        reader.refuse("kb_base", "kb_base=1000 is not supported: use kb_base=1024")
+        reader.refuse("kb_base=1000 is not supported: use kb_base=1024")
     depth = reader.number("iodepth", 1, 1)
     is_queued = engine not in options.SYNC_ENGINES
     if not is_queued:
@@ -495,22 +472,20 @@ def _job(reader: Reader, name: str, earlier: Mapping[str, int]) -> Job:
     is_offload = reader.read("io_submit_mode", str, "inline") == "offload"
     if is_offload and not is_queued and reader.number("iodepth", 1, 1) > 1:
         reader.refuse(
-            "io_submit_mode",
             f"io_submit_mode=offload with ioengine={engine} and an iodepth is not supported: use "
             "ioengine=libaio",
         )
     if engine == "vsync":
-        several = {
-            name: reader.specified.get(name, OptionValue("1", "")).value not in ("0", "1")
+        several = [
+            name
             for name in ("iodepth", "loops", "io_size", "verify")
-        }
-        for name, is_set in (several | {"time_based": reader.flag("time_based")}).items():
-            if is_set:
-                reader.refuse(
-                    name,
-                    f"{name} with ioengine=vsync, which merges neighbouring requests and so counts "
-                    "those of a pass otherwise, is not supported: use ioengine=psync or libaio",
-                )
+            if name in reader.specified and reader.specified[name].value not in ("0", "1")
+        ]
+        for name in (*several, *["time_based"] * reader.flag("time_based")):
+            reader.refuse(
+                f"{name} with ioengine=vsync, which merges neighbouring requests and so counts "
+                "those of a pass otherwise, is not supported: use ioengine=psync or libaio",
+            )
     pattern = _pattern(reader)
     has_size = pattern.file_bytes > 0
     if engine == "null":
@@ -539,29 +514,28 @@ def _job(reader: Reader, name: str, earlier: Mapping[str, int]) -> Job:
     low = min(reader.number("iodepth_low", depth), depth)
     freed = minimum * max(1, -(-(depth - low) // minimum))
     pattern = replace(pattern, depth=depth, freed=min(freed, depth))
-    _check_order(
-        reader,
-        pattern,
-        {
-            "rate": "rate" in reader.specified,
-            "rate_iops": "rate_iops" in reader.specified,
-            "thinktime": reader.time("thinktime", MICROSECOND) > 0,
-            "iodepth_batch_complete_max": maximum > minimum,
-            "latency_target": "latency_target" in reader.specified,
-            "io_submit_mode": is_offload,
-        },
-    )
+    uncertain = {
+        "rate": "rate" in reader.specified,
+        "rate_iops": "rate_iops" in reader.specified,
+        "thinktime": reader.time("thinktime", MICROSECOND) > 0,
+        "iodepth_batch_complete_max": maximum > minimum,
+        "latency_target": "latency_target" in reader.specified,
+        "io_submit_mode": is_offload,
+    }
+    _check_order(reader, pattern, [name for name, is_set in uncertain.items() if is_set])
     logs = {
         kind: name if prefix.value in ("", "1") else prefix.value
-        for kind in LOGS if (prefix := reader.specified.get(f"write_{kind}_log"))
-    }  # fmt: skip
-    ramp_ns, run_ns = reader.time("ramp_time", SECOND), reader.time("runtime", SECOND)
+        for kind in LOGS
+        if (prefix := reader.specified.get(f"write_{kind}_log"))
+    }
+    ramp_ns = reader.time("ramp_time", SECOND)
+    run_ns = reader.time("runtime", SECOND)
     pause_ns = reader.time("thinktime", MICROSECOND)
     busy_ns = reader.time("thinktime_iotime", MICROSECOND)
     waitee = reader.read("wait_for", str, "")
     if waitee and waitee not in earlier:
         known = f"earlier jobs are {', '.join(earlier)}" if earlier else "it is the first job"
-        reader.refuse("wait_for", f"wait_for={waitee}: no earlier job has this name; {known}")
+        reader.refuse(f"wait_for={waitee}: no earlier job has this name; {known}")
     return Job(
         **read_options(Job, reader),
         **goal_of(reader),
@@ -599,7 +573,7 @@ def _pattern(reader: Reader) -> Pattern:
     if plain not in DIRECTIONS:
         names = "read, write, randread, randwrite, rw, randrw, trim, randtrim, "
         names += "trimwrite and randtrimwrite"
-        reader.refuse("rw", f"rw={kind} is not supported; supported are {names}")
+        reader.refuse(f"rw={kind} is not supported; supported are {names}")
         plain = "read"
     seed = reader.read("randseed", options.plain, -1)
     size, _ = reader.amount("size")
@@ -608,12 +582,14 @@ def _pattern(reader: Reader) -> Pattern:
         total, size = size, reader.read("filesize", _one_size, 0)
     moved = reader.amount("io_size")[0]
     passes = max(1, reader.number("loops", 1))
-    service, service_requests, service_shape = served(reader)
     # As in fio, time_based without a runtime has no effect.
     is_endless = reader.flag("time_based") and reader.time("runtime", SECOND) > 0
-    zones = _zones(reader)
+    rates = (*reader.three("rate", options.size, 0), *reader.three("rate_iops", options.size, 0))
     pattern = Pattern(
         **read_options(Pattern, reader),
+        **served(reader),
+        **distributed(reader),
+        **_zones(reader),
         directions=DIRECTIONS[plain],
         writes_what_it_trims=plain == "trimwrite",
         is_random=is_random,
@@ -621,11 +597,9 @@ def _pattern(reader: Reader) -> Pattern:
         total_bytes=total,
         sizes=sizes_of(reader, is_random),
         read_percent=_read_percent(reader),
+        is_by_rates=any(rates) and plain in ("rw", "readwrite"),
         every=reader.read("rw", _every, 1) if how and is_random else 1,
         hole_bytes=reader.read("rw", _hole, 0) if how and not is_random else 0,
-        zone_bytes=zones[0],
-        zone_range=zones[1],
-        zone_skip=zones[2],
         repeats_files=is_endless or passes > 1 or reader.flag("do_verify", True),
         seed=None if seed < 0 else seed,
         pass_bytes=moved or size,
@@ -633,21 +607,14 @@ def _pattern(reader: Reader) -> Pattern:
         passes=passes,
         is_endless=is_endless,
         requests=0 if is_endless else reader.number("number_ios", 0),
-        service=service,
-        service_requests=service_requests,
-        service_shape=service_shape,
     )
-    rates = (*reader.three("rate", options.size, 0), *reader.three("rate_iops", options.size, 0))
-    is_by_rates = any(rates) and pattern.directions == DIRECTIONS["rw"]
-    pattern = replace(pattern, is_by_rates=is_by_rates)
     if pattern.has_syncs and any(rates) and reader.choice("rate_process", PROCESSES, False):
         name = "fsync" if pattern.writes_between_syncs else "fdatasync"
         reader.refuse(
-            name,
             f"{name} with rate_process=poisson and a rate: fio 3.33 itself divides by zero at the "
             "first sync, and dies; use rate_process=linear",
         )
-    return distributed(reader, pattern)
+    return pattern
 
 
 def _read_percent(reader: Reader) -> int:
@@ -660,16 +627,17 @@ def _read_percent(reader: Reader) -> int:
     return 50
 
 
-def _zones(reader: Reader) -> tuple[int, int, int]:
-    """Return zonesize, zonerange and zoneskip of zonemode=strided; zeros without zones."""
-    zones = [reader.read(name, options.size, 0) for name in ("zonesize", "zonerange", "zoneskip")]
+def _zones(reader: Reader) -> dict[str, Any]:
+    """Return zonesize, zonerange and zoneskip of zonemode=strided; nothing without zones."""
+    names = {"zone_bytes": "zonesize", "zone_range": "zonerange", "zone_skip": "zoneskip"}
+    zones = {each: reader.read(name, options.size, 0) for each, name in names.items()}
     mode = reader.choice("zonemode", {each: each for each in ZONE_MODES}, "none")
-    if mode == "strided" and not zones[0]:
-        reader.refuse("zonemode", "zonemode=strided needs a zonesize: for example zonesize=256m")
-    if mode == "none" and zones[0]:
-        reader.refuse("zonesize", "zonesize needs zonemode=strided")
+    if mode == "strided" and not zones["zone_bytes"]:
+        reader.refuse("zonemode=strided needs a zonesize: for example zonesize=256m")
+    if mode == "none" and zones["zone_bytes"]:
+        reader.refuse("zonesize needs zonemode=strided")
     is_on = mode == "strided" and reader.number("openfiles", 0) <= 1
-    return (zones[0], zones[1], zones[2]) if is_on else (0, 0, 0)
+    return zones if is_on else {}
 
 
 def _one_size(text: str) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.reading import whole_text
@@ -125,20 +124,21 @@ def _is_switch(name: str) -> bool:
         return True
 
 
-def _stripped(line: str) -> str:
-    """Return a line without its comment; as in fio, ; and # begin one anywhere in a line."""
-    return re.split("[;#]", line, maxsplit=1)[0].strip()
+def _lines(path: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a file that are not empty without their comments, and their places.
+
+    As in fio, ; and # begin a comment anywhere in a line.
+    """
+    for number, line in enumerate(whole_text(path, UsageError).splitlines(), 1):
+        if plain := re.split("[;#]", line, maxsplit=1)[0].strip():
+            yield plain, f"{path}:{number}"
 
 
 def read_file(path: str, written: Written) -> None:
     """Parse a job file into `written`."""
-    text = whole_text(path, UsageError)
     into: dict[str, OptionValue] | None = None
     jobs = len(written.jobs)
-    for number, line in enumerate(map(_stripped, text.splitlines()), 1):
-        place = f"{path}:{number}"
-        if not line:
-            continue
+    for line, place in _lines(path):
         if line.startswith("["):
             if not line.endswith("]") or line == "[]":
                 written.wrong.append(f"{place}: a section must be [global] or [name of a job]")
@@ -153,56 +153,48 @@ def read_file(path: str, written: Written) -> None:
         if into is None:
             written.wrong.append(f"{place}: option outside of a section: start with [global]")
             into = {}
-        _Lines(into, written, (path,)).take(line, place)
+        _take(line, place, into, written, (path,))
     if len(written.jobs) == jobs and not written.wrong:
         written.wrong.append(f"{path}: no job in this file: add a section such as [randread]")
 
 
-class _Lines(NamedTuple):
-    """Where the options of lines go; `paths` are their file and those that include it."""
+def _take(
+    line: str, place: str, into: dict[str, OptionValue], written: Written, paths: tuple[str, ...]
+) -> None:
+    """Store the option of a line in `into`, or all of a file that it includes.
 
-    into: dict[str, OptionValue]
-    written: Written
-    paths: tuple[str, ...]
-
-    def take(self, line: str, place: str) -> None:
-        """Store the option of a line, or all of a file that it includes."""
-        if line.split()[0] == "include":
-            self._include(line[len("include") :].strip(), place)
-            return
+    `paths` are its file and those that include it; a file's name may be relative to the including
+    one.
+    """
+    if line.split()[0] != "include":
         name, equals, value = line.partition("=")
-        unset = [name for name in _VARIABLE.findall(value) if name not in os.environ]
+        unset = [each for each in _VARIABLE.findall(value) if each not in os.environ]
         if unset:  # as in fio, they are empty
             place += f" (not set in the environment: {', '.join(dict.fromkeys(unset))})"
         value = _VARIABLE.sub(lambda match: os.environ.get(match[1], ""), value.strip())
         try:
             value = _with_keywords(value)
         except ValueError as error:
-            self.written.wrong.append(f"{place}: {name.strip()}: {error}")
+            written.wrong.append(f"{place}: {name.strip()}: {error}")
             return
-        self.written.take(self.into, name.strip(), value if equals else None, place)
-
-    def _include(self, name: str, place: str) -> None:
-        """Store the options of a file; its name may be relative to the including one."""
-        wrong, paths = self.written.wrong, self.paths
-        path = name if os.path.exists(name) else os.path.join(os.path.dirname(paths[-1]), name)
-        if path in paths:
-            wrong.append(f"{place}: include {name}: the file includes itself")
+        written.take(into, name.strip(), value if equals else None, place)
+        return
+    name = line[len("include") :].strip()
+    path = name if os.path.exists(name) else os.path.join(os.path.dirname(paths[-1]), name)
+    if path in paths:
+        written.wrong.append(f"{place}: include {name}: the file includes itself")
+        return
+    try:
+        included = list(_lines(path))
+    except UsageError as error:
+        written.wrong.append(f"{place}: include {name}: {error}")
+        return
+    for each, at in included:
+        if each.startswith("["):
+            remedy = "a section in an included file is not supported: include only options"
+            written.wrong.append(f"{at}: {remedy}")
             return
-        try:
-            text = whole_text(path, UsageError)
-        except UsageError as error:
-            wrong.append(f"{place}: include {name}: {error}")
-            return
-        for number, line in enumerate(map(_stripped, text.splitlines()), 1):
-            if line.startswith("["):
-                wrong.append(
-                    f"{path}:{number}: a section in an included file is not supported: "
-                    "include only options"
-                )
-                return
-            if line:
-                self._replace(paths=(*paths, path)).take(line, f"{path}:{number}")
+        _take(each, at, into, written, (*paths, path))
 
 
 def _with_keywords(value: str) -> str:

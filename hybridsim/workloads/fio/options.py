@@ -41,67 +41,59 @@ MODELLED = frozenset({
     "zoneskip", "max_open_zones", "job_max_open_zones", "read_beyond_wp", "kb_base",
     "write_bw_log", "write_hist_log", "write_iolog", "write_iops_log", "write_lat_log",
 })  # fmt: skip
-# Ignored: they concern the host that runs fio, the files' names and contents, or the output.
-MEANINGLESS = frozenset({
+# Ignored: they concern the host that runs fio, the files' names and contents, the output, or how an
+# engine reaches its storage, which is the simulated volume here.
+IGNORED = frozenset({
     "sync_file_range",  # each request is direct: no dirty page remains to be written
     "comm", "filetype", "job_start_clock_id", "priohint", "recover_zbd_write_error",
     "verify_header_seed", "verify_pattern_interval", "verify_write_sequence",  # of later releases
     "log_alternate_epoch", "log_unix_epoch",  # simulated time has no date
-    "log_prio", "unique_filename",
     "write_barrier",  # only pmem has barriers, and needs none here
-    "allow_file_create", "allow_mounted_write", "cmd_type", "cmdprio", "cmdprio_bssplit",
-    "cmdprio_class", "cmdprio_hint", "cmdprio_percentage", "ignore_zone_limits",
-    "log_alternate_epoch_clock_id", "nonvectored", "percentage_sequential", "rwmixcycle",
-    "sqthread_poll_cpu", "verify_async_cpus", "verifysort", "verifysort_nr", "atomic",
-    "block_error_percentiles",
-    "buffer_compress_chunk", "buffer_compress_percentage", "buffer_pattern", "cgroup",
-    "cgroup_nodelete", "cgroup_weight", "clat_percentiles", "clocksource", "continue_on_error",
-    "cpumask", "cpus_allowed", "cpus_allowed_policy", "create_fsync", "create_on_open",
-    "create_serialize", "dedupe_global", "dedupe_mode", "dedupe_percentage",
-    "dedupe_working_set_percentage", "description", "disable_bw_measurement", "disable_clat",
-    "disable_lat", "disable_slat", "disk_util", "error_dump", "exec_postrun",
-    "exec_prerun", "exitall_on_error", "fadvise_hint", "fallocate",
-    "fixedbufs", "gid", "gtod_cpu", "gtod_reduce", "hipri",
-    "hugepage-size", "ignore_error", "invalidate", "iomem_align", "ioscheduler",
-    "lat_percentiles", "lockfile", "lockmem", "log_compression", "log_compression_cpus",
-    "log_entries", "log_store_compressed", "mem", "nice", "numa_cpu_nodes",
-    "numa_mem_policy", "overwrite", "prio", "prioclass",
-    "read_iolog_chunked", "refill_buffers", "registerfiles", "scramble_buffers",
-    "significant_figures", "slat_percentiles", "softrandommap", "sqthread_poll", "stats",
-    "thinktime_spin", "thread", "threads", "uid", "unit_base",
-    "unlink", "unlink_each_loop", "verify_async", "verify_dump", "verify_fatal",
-    "verify_interval", "verify_offset", "verify_pattern", "verify_state_save", "userspace_reap",
-    "write_hint", "zero_buffers",
-})  # fmt: skip
-# Ignored: how an engine reaches its storage, which is the simulated volume here.
-CONNECTION = frozenset({
-    "arguments", "cpuchunks", "cpuload", "cpumode", "exit_on_io_done", "fdp", "fdp_pli",
-    "fdp_pli_select", "grace_time", "md_per_io_size", "num_range", "pi_act", "pi_chk", "program",
-    "readfua", "sg_write_mode", "std_redirect", "stat_type", "write_mode", "writefua",
-    "bindname", "donorname", "gpu_dev_id", "hostname", "inplace", "interface", "listen", "mss",
-    "nodelay", "pingpong", "port", "protocol", "serverip", "ttl", "verb", "window_size",
-    "direct_write_to_pmem", "busy_wait_polling",
-    "apptag", "apptag_mask", "brick", "busy_poll", "chunk_size", "clientname", "clustername",
-    "conf", "cont", "cuda_io", "gpu_dev_ids", "hdfsdirectory", "http_host", "http_mode",
+    "allow_file_create", "allow_mounted_write", "apptag", "apptag_mask", "arbitration_burst",
+    "arguments", "atomic", "bindname", "bit_bucket_data_len", "block_error_percentiles", "brick",
+    "buffer_compress_chunk", "buffer_compress_percentage", "buffer_pattern", "busy_poll",
+    "busy_wait_polling", "cdb_len", "cgroup", "cgroup_nodelete", "cgroup_weight", "chunck_size",
+    "chunk_size", "clat_percentiles", "clientname", "clocksource", "clustername", "cmd_type",
+    "cmdprio", "cmdprio_bssplit", "cmdprio_class", "cmdprio_hint", "cmdprio_percentage", "conf",
+    "cont", "continue_on_error", "cpuchunks", "cpuload", "cpumask", "cpumode", "cpus_allowed",
+    "cpus_allowed_policy", "create_fsync", "create_on_open", "create_serialize", "cuda_io",
+    "data_placement", "dataplacement", "deac", "dedupe_global", "dedupe_mode", "dedupe_percentage",
+    "dedupe_working_set_percentage", "description", "digest_enable", "direct_write_to_pmem",
+    "disable_bw_measurement", "disable_clat", "disable_lat", "disable_pcie_sgl_merge",
+    "disable_slat", "disk_util", "donorname", "dp_scheme", "enable_interrupts", "enable_sgl",
+    "enable_vmd", "enable_wrr", "env_context", "error_dump", "exec_postrun", "exec_prerun",
+    "exit_on_io_done", "exitall_on_error", "fadvise_hint", "fallocate", "fdp", "fdp_pli",
+    "fdp_pli_select", "fixedbufs", "force_async", "gid", "gpu_dev_id", "gpu_dev_ids", "grace_time",
+    "gtod_cpu", "gtod_reduce", "hdfs_use_direct", "hdfsdirectory", "high_weight", "hipri",
+    "hipri_percentage", "hostname", "hostnqn", "http_host", "http_mode", "http_object_mode",
     "http_pass", "http_s3_key", "http_s3_keyid", "http_s3_region", "http_s3_security_token",
     "http_s3_sse_customer_algorithm", "http_s3_sse_customer_key", "http_s3_storage_class",
-    "http_swift_auth_token", "http_user", "http_verbose", "https", "libblkio_driver",
+    "http_swift_auth_token", "http_user", "http_verbose", "https", "hugepage-size", "ignore_error",
+    "ignore_zone_limits", "initial_zone_reset", "initiator", "inplace", "interface", "invalidate",
+    "iomem_align", "ioscheduler", "lat_percentiles", "libaio_vectored", "libblkio_driver",
     "libblkio_force_enable_completion_eventfd", "libblkio_num_entries", "libblkio_path",
     "libblkio_pre_connect_props", "libblkio_pre_start_props", "libblkio_queue_size",
-    "libblkio_vectored", "libblkio_wait_mode", "namenode", "nfs_url", "object_class", "pool",
-    "rbdname", "rocm_io", "single_instance", "skip_bad", "svcl", "touch_objects", "uri", "volume",
-    "xnvme_admin", "xnvme_async", "xnvme_be", "xnvme_dev_nsid", "xnvme_dev_subnqn", "xnvme_iovec",
-    "xnvme_mem", "xnvme_sync",
-    "cdb_len", "chunck_size", "data_placement", "dataplacement", "deac", "dp_scheme", "force_async",
-    "hdfs_use_direct", "hipri_percentage", "http_object_mode", "initiator", "libaio_vectored",
-    "libblkio_write_zeroes_on_trim", "no_completion_thread", "nowait", "plid_select", "plids",
-    "proto", "rbd_encryption_format", "rbd_encryption_passphrase", "read_mode", "single-instance",
-    "stream_id", "thp", "uncached", "verify_bytchk", "verify_mode",
-    "arbitration_burst", "bit_bucket_data_len", "digest_enable", "disable_pcie_sgl_merge",
-    "enable_interrupts", "enable_sgl", "enable_vmd", "enable_wrr", "env_context", "high_weight",
-    "hostnqn", "initial_zone_reset", "log_flags", "low_weight", "medium_weight", "mem_size_mb",
-    "print_qid_mappings", "sge_size", "shm_id", "spdk_conf", "spdk_json_conf", "spdk_mem",
-    "spdk_rpc_listen_addr", "spdk_single_seg", "spdk_tracing", "wrr_priority", "zone_append",
+    "libblkio_vectored", "libblkio_wait_mode", "libblkio_write_zeroes_on_trim", "listen",
+    "lockfile", "lockmem", "log_alternate_epoch_clock_id", "log_compression",
+    "log_compression_cpus", "log_entries", "log_flags", "log_prio", "log_store_compressed",
+    "low_weight", "md_per_io_size", "medium_weight", "mem", "mem_size_mb", "mss", "namenode",
+    "nfs_url", "nice", "no_completion_thread", "nodelay", "nonvectored", "nowait", "num_range",
+    "numa_cpu_nodes", "numa_mem_policy", "object_class", "overwrite", "percentage_sequential",
+    "pi_act", "pi_chk", "pingpong", "plid_select", "plids", "pool", "port", "print_qid_mappings",
+    "prio", "prioclass", "program", "proto", "protocol", "rbd_encryption_format",
+    "rbd_encryption_passphrase", "rbdname", "read_iolog_chunked", "read_mode", "readfua",
+    "refill_buffers", "registerfiles", "rocm_io", "rwmixcycle", "scramble_buffers", "serverip",
+    "sg_write_mode", "sge_size", "shm_id", "significant_figures", "single-instance",
+    "single_instance", "skip_bad", "slat_percentiles", "softrandommap", "spdk_conf",
+    "spdk_json_conf", "spdk_mem", "spdk_rpc_listen_addr", "spdk_single_seg", "spdk_tracing",
+    "sqthread_poll", "sqthread_poll_cpu", "stat_type", "stats", "std_redirect", "stream_id", "svcl",
+    "thinktime_spin", "thp", "thread", "threads", "touch_objects", "ttl", "uid", "uncached",
+    "unique_filename", "unit_base", "unlink", "unlink_each_loop", "uri", "userspace_reap", "verb",
+    "verify_async", "verify_async_cpus", "verify_bytchk", "verify_dump", "verify_fatal",
+    "verify_interval", "verify_mode", "verify_offset", "verify_pattern", "verify_state_save",
+    "verifysort", "verifysort_nr", "volume", "window_size", "write_hint", "write_mode", "writefua",
+    "wrr_priority", "xnvme_admin", "xnvme_async", "xnvme_be", "xnvme_dev_nsid", "xnvme_dev_subnqn",
+    "xnvme_iovec", "xnvme_mem", "xnvme_sync", "zero_buffers", "zone_append",
 })  # fmt: skip
 # Ignored with these values, refused with others.
 HARMLESS: Mapping[str, tuple[str, ...]] = {
@@ -214,7 +206,7 @@ def canonical(name: str) -> str:
     """Return the canonical name of an option; raise ValueError for an unknown one."""
     plain = name.lower() if name.lower() != name and name not in ALIASES else name
     plain = ALIASES.get(plain, plain)
-    supported = MODELLED | MEANINGLESS | CONNECTION | REFUSED | HARMLESS.keys()
+    supported = MODELLED | IGNORED | REFUSED | HARMLESS.keys()
     if plain not in supported:
         near = nearest(name, sorted(supported | ALIASES.keys()))
         suggested = f"did you mean {near!r}?" if near else "man fio lists the options of jobs"
@@ -409,9 +401,12 @@ class Reader:
 
         return self.read(name, parse, (0, 0))
 
-    def refuse(self, name: str, text: str) -> None:
-        """Record an error of an option; if its default is the cause, at the place of the job."""
-        option = self.specified.get(name)
+    def refuse(self, text: str) -> None:
+        """Record an error, which begins with the name of its option, at the option's place.
+
+        If its default is the cause, the place is that of the job.
+        """
+        option = self.specified.get(re.split(r"\W", text, maxsplit=1)[0])
         self._wrong.append(f"{option.place if option else self._place}: {text}")
 
 

@@ -124,7 +124,7 @@ class Pattern:
     distribution: Distribution = Distribution.RANDOM
     shape: float = 0.0  # theta, h, or deviation in percent
     center: float | None = None
-    zones: tuple[tuple[tuple[int, int], ...], ...] = ((), (), ())  # by direction: (accesses, size)
+    zones: tuple[tuple[int, int], ...] = ()  # (accesses, size)
     generator: Generator = option(lambda it: it.choice("random_generator", GENERATORS, TAUSWORTHE))
     has_map: bool = option(lambda it: not it.flag("norandommap"))  # no block twice in a pass
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hybridsim.foundation.errors import UsageError
@@ -104,15 +104,12 @@ def _ended(jobs: Sequence[Job], capacity_bytes: int, unsized: dict[str, int]) ->
     ends: dict[int, int] = {}  # by number of the job
     for number, job in owns.items():
         if number not in late:
-            _grow(before, job, capacity_bytes, unsized)
+            before = _grown(before, [job], capacity_bytes, unsized)
             ends[number] = _end(job, before)
-    after = dict(before)
-    for job in late.values():
-        _grow(after, job, capacity_bytes, unsized)
+    after = _grown(before, late.values(), capacity_bytes, unsized)
     for number, job in late.items():
-        alone = dict(before)
-        _grow(alone, job, capacity_bytes, unsized)
         ends[number] = _end(job, after)
+        alone = _grown(before, [job], capacity_bytes, unsized)
         if _end(job, alone) != ends[number] and _may_cross(job.pattern):
             raise UsageError(
                 f"job {job.name}: another job with create_serialize=0 makes {job.files[0]} larger "
@@ -128,12 +125,17 @@ def _ended(jobs: Sequence[Job], capacity_bytes: int, unsized: dict[str, int]) ->
     return ended
 
 
-def _grow(ends: dict[str, int], job: Job, capacity_bytes: int, unsized: dict[str, int]) -> None:
-    """Set the ends of a job's files after the job has laid them out."""
-    own = job.pattern.offset_bytes + job.pattern.file_bytes
-    for file in job.files:
-        whole = unsized.get(file, capacity_bytes)
-        ends[file] = max(ends.get(file, 0), whole if is_device(file) else own)
+def _grown(
+    ends: dict[str, int], jobs: Iterable[Job], capacity_bytes: int, unsized: dict[str, int]
+) -> dict[str, int]:
+    """Return the ends of files after jobs have laid out theirs."""
+    ends = dict(ends)
+    for job in jobs:
+        own = job.pattern.offset_bytes + job.pattern.file_bytes
+        for file in job.files:
+            whole = unsized.get(file, capacity_bytes)
+            ends[file] = max(ends.get(file, 0), whole if is_device(file) else own)
+    return ends
 
 
 def _end(job: Job, ends: dict[str, int]) -> int:

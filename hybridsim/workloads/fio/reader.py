@@ -8,7 +8,7 @@ from typing import Any
 
 from hybridsim.foundation.units import human_size
 from hybridsim.workloads.fio import options
-from hybridsim.workloads.fio.options import Reader
+from hybridsim.workloads.fio.options import Reader, option, read_options
 from hybridsim.workloads.fio.pattern import READ, WRITE, Distribution, Pattern, Service, Sizes
 
 Split = tuple[tuple[int, int], ...]  # (bytes, percent)
@@ -33,14 +33,13 @@ def sizes_of(reader: Reader, is_random: bool) -> tuple[Sizes, Sizes, Sizes]:
             and minimum < min(min(size - size % minimum, maximum) for size, _ in split)
         ):
             reader.refuse(
-                "bsrange",
                 f"bsrange after bssplit: no size of bssplit is the minimum, {minimum} bytes: near "
                 "the end of a file fio itself draws sizes without end",
             )
         if minimum <= 0 or maximum < minimum:
             name = "bsrange" if "bsrange" in reader.specified else "bs"
             problem = "the minimum must be at least 1 byte and not above the maximum"
-            reader.refuse(name, f"{name}: {problem}")
+            reader.refuse(f"{name}: {problem}")
         sizes.append(Sizes(minimum, maximum, split, unit if unit and is_random else minimum))
     return sizes[0], sizes[1], sizes[2]
 
@@ -78,10 +77,11 @@ OF_FILE = ("size", "offset", "offset_increment")
 class Shares:
     """Percent of a file; 0 if not specified in percent."""
 
-    size: int = 0
-    offset: int = 0
-    moved: int = 0  # of the size
-    align_bytes: int = 0  # of an offset in percent; 0: the block
+    size: int = option(lambda it: it.amount("size")[1])
+    offset: int = option(lambda it: it.amount("offset")[1])
+    moved: int = option(lambda it: it.amount("io_size")[1])  # of the size
+    # Of an offset in percent; 0: the block.
+    align_bytes: int = option(lambda it: it.read("offset_align", options.size, 0))
 
     def further(self, percent: int) -> Shares:
         """Return a copy whose offset is `percent` larger."""
@@ -120,9 +120,8 @@ def shares_of(reader: Reader, has_size: bool) -> Shares:
         if not (percent and has_size) or (has_share and name in ("size", "io_size")):
             continue
         if name != "io_size" or "filesize" in reader.specified:
-            reader.refuse(name, f"{name} in percent is a share of a file without size=: use bytes")
-    align_bytes = reader.read("offset_align", options.size, 0)
-    return Shares(percents["size"], percents["offset"], percents["io_size"], align_bytes)
+            reader.refuse(f"{name} in percent is a share of a file without size=: use bytes")
+    return Shares(**read_options(Shares, reader))
 
 
 MICROSECOND = 10**3
@@ -141,7 +140,7 @@ def goal_of(reader: Reader) -> dict[str, Any]:
     limits = reader.three("max_latency", lambda text: options.time_ns(text, MICROSECOND), 0)
     for name in ("latency_window", "latency_percentile", "latency_run"):
         if name in reader.specified and not target_ns:
-            reader.refuse(name, f"{name} has no effect without latency_target")
+            reader.refuse(f"{name} has no effect without latency_target")
     return found | dict(zip(("limit_read_ns", "limit_write_ns", "limit_trim_ns"), limits))
 
 
@@ -157,23 +156,23 @@ RANKED = {name: Distribution[name.upper()] for name in ("zipf", "pareto", "norma
 SHAPES = {"zipf": "1.1", "pareto": "0.2", "normal": "0", "gauss": "0"}  # if none is specified
 
 
-def served(reader: Reader) -> tuple[Service, int, float]:
+def served(reader: Reader) -> dict[str, Any]:
     """Return file_service_type: the order of files, its number of requests, and its shape."""
 
-    def parse(text: str) -> tuple[Service, int, float]:
+    def parse(text: str) -> dict[str, Any]:
         kind, _, rest = text.partition(":")
         if kind not in SERVICES:
             raise ValueError(f"{text}: unknown service type; use {', '.join(SERVICES)}")
-        service = SERVICES[kind]
         if kind not in SHAPES:
-            return service, max(1, options.plain(rest or "1")), 0.0
+            requests = max(1, options.plain(rest or "1"))
+            return {"service": SERVICES[kind], "service_requests": requests}
         shape = options.decimal(rest.partition(":")[0] or SHAPES[kind])
         if ":" in rest:
             raise ValueError(f"{text}: a center is supported only in random_distribution")
         _check(kind, shape)
-        return service, 1, shape
+        return {"service": SERVICES[kind], "service_shape": shape}
 
-    return reader.read("file_service_type", parse, (Service.ROUNDROBIN, 1, 0.0))
+    return reader.read("file_service_type", parse, {})
 
 
 def _check(kind: str, shape: float) -> None:
@@ -186,13 +185,13 @@ def _check(kind: str, shape: float) -> None:
         raise ValueError(f"{kind}:{shape:g}: the deviation must be 0 to 99 percent")
 
 
-def distributed(reader: Reader, pattern: Pattern) -> Pattern:
-    """Return the pattern with random_distribution applied."""
+def distributed(reader: Reader) -> dict[str, Any]:
+    """Return random_distribution: its kind, and its shape and center or its zones."""
 
-    def parse(text: str) -> Pattern:
+    def parse(text: str) -> dict[str, Any]:
         kind, _, rest = text.partition(":")
         if kind == "random":
-            return pattern
+            return {}
         if kind in RANKED:
             shape, _, center = (rest or SHAPES[kind]).partition(":")
             number, middle = options.decimal(shape), options.decimal(center or "0")
@@ -200,7 +199,7 @@ def distributed(reader: Reader, pattern: Pattern) -> Pattern:
             if not 0 <= middle <= 1:
                 raise ValueError(f"{text}: the center must be 0 to 1")
             found = middle if center else None
-            return replace(pattern, distribution=RANKED[kind], shape=number, center=found)
+            return {"distribution": RANKED[kind], "shape": number, "center": found}
         if kind not in ("zoned", "zoned_abs"):
             names = "random, zipf, pareto, normal, zoned or zoned_abs"
             raise ValueError(f"{text}: unknown distribution; use {names}")
@@ -212,9 +211,9 @@ def distributed(reader: Reader, pattern: Pattern) -> Pattern:
             )
         zones = _zones(rest, is_percent)
         which = Distribution.ZONED if is_percent else Distribution.ZONED_ABS
-        return replace(pattern, distribution=which, zones=(zones,) * 3)
+        return {"distribution": which, "zones": zones}
 
-    return reader.read("random_distribution", parse, pattern)
+    return reader.read("random_distribution", parse, {})
 
 
 def _filled(percents: Sequence[str]) -> list[int]:
@@ -245,34 +244,30 @@ def _zones(text: str, is_percent: bool) -> tuple[tuple[int, int], ...]:
 
 
 DEVICE_ZONE_BYTES = 256 << 20  # of a device that fio would ask for the size of its zones
-OPTION = "zonemode"
 
 
 def zoned(reader: Reader, pattern: Pattern) -> Pattern:
     """Return the pattern with zonemode=zbd applied; refuse what depends on the device's state."""
-    if reader.read(OPTION, str, "none") != "zbd":
+    if reader.read("zonemode", str, "none") != "zbd":
         return pattern
     is_device = all(name.startswith("/dev/") for name in pattern.file_names)
     zone = reader.read("zonesize", options.size, 0)
     if not zone and not is_device:
-        reader.refuse(OPTION, "zonemode=zbd of a file needs a zonesize, as in fio")
+        reader.refuse("zonemode=zbd of a file needs a zonesize, as in fio")
     zone = zone or DEVICE_ZONE_BYTES
     for name in ("zoneskip", "zonerange"):
         if reader.read(name, options.size, 0):
-            reader.refuse(name, f"{name} with zonemode=zbd is not supported: remove it")
+            reader.refuse(f"{name} with zonemode=zbd is not supported: remove it")
     if pattern.directions == (READ,):
         if reader.flag("read_beyond_wp"):
             return pattern
         if not is_device:
             reader.refuse(
-                OPTION,
                 "zonemode=zbd: fio itself reads nothing from a file whose zones nobody has "
                 "written; use read_beyond_wp=1",
             )
         elif pattern.is_random:
-            reader.refuse(
-                OPTION, "zonemode=zbd with random reads is supported only with read_beyond_wp=1"
-            )
+            reader.refuse("zonemode=zbd with random reads is supported only with read_beyond_wp=1")
         return pattern
     sizes = pattern.sizes[WRITE]
     is_plain = pattern.directions == (WRITE,) and sizes.minimum == sizes.maximum
@@ -280,7 +275,6 @@ def zoned(reader: Reader, pattern: Pattern) -> Pattern:
     is_plain = is_plain and pattern.distribution == Distribution.RANDOM and pattern.every == 1
     if not is_plain or pattern.random_percent != (100,) * 3 or pattern.files > 1:
         reader.refuse(
-            OPTION,
             "zonemode=zbd is supported for reads, and for writes (rw=write, randwrite) of one "
             "size to one file",
         )
@@ -288,7 +282,6 @@ def zoned(reader: Reader, pattern: Pattern) -> Pattern:
     parts = (pattern.offset_bytes, pattern.file_bytes, pattern.total_bytes)
     if not pattern.file_bytes or zone % sizes.minimum or any(part % zone for part in parts):
         reader.refuse(
-            OPTION,
             f"zonemode=zbd: size and offset must be multiples of a zone ({human_size(zone)}), and "
             "a zone must be a multiple of bs",
         )
@@ -297,43 +290,34 @@ def zoned(reader: Reader, pattern: Pattern) -> Pattern:
     for name in ("max_open_zones", "job_max_open_zones"):
         if pattern.is_random and 0 < reader.number(name, 0) < zones:
             reader.refuse(
-                name,
                 f"{name} with fewer than all {zones} zones: which zone fio writes instead of a "
                 "closed one is not simulated; remove it",
             )
     syncs = [name for name in ("fsync", "fdatasync") if reader.number(name, 0)]
     if syncs and pattern.depth > 1:
         reader.refuse(
-            syncs[0],
             f"{syncs[0]} with zonemode=zbd and iodepth={pattern.depth}: fio waits for all requests "
             "before it resets a zone, which changes the order of syncs; use iodepth=1",
         )
     if pattern.is_verified and (pattern.is_endless or (pattern.is_random and pattern.is_unmapped)):
         reader.refuse(
-            "verify",
             "verify with zonemode=zbd and time_based or norandommap: what fio does when a zone is "
             "full, which it may not reset then, is not simulated",
         )
     return replace(pattern, written_zone_bytes=zone)
 
 
-class Users:
-    """The processes that write zones: they share the write pointers."""
+def check_writers(reader: Reader, pattern: Pattern, group: int, writers: dict[str, int]) -> None:
+    """Refuse a process that writes zones if its write pointers depend on another one's writes.
 
-    def __init__(self) -> None:
-        self._writers: dict[str, int] = {}  # by file: the group of its last process
-
-    def add(self, reader: Reader, pattern: Pattern, group: int) -> None:
-        """Add a process; refuse it if its write pointers depend on another one's writes."""
-        if not pattern.written_zone_bytes:
-            return
-        for name in pattern.file_names:
-            before = self._writers.get(name, -1)
-            # With verify fio resets all zones before a pass.
-            if before == group or (before >= 0 and not pattern.is_verified):
-                reader.refuse(
-                    OPTION,
-                    f"zonemode=zbd: several processes write {name}: where a write goes depends on "
-                    "the time of the others' writes",
-                )
-            self._writers[name] = group
+    `writers` has by file the group of the last process that wrote its zones.
+    """
+    for name in pattern.file_names if pattern.written_zone_bytes else ():
+        before = writers.get(name, -1)
+        # With verify fio resets all zones before a pass.
+        if before == group or (before >= 0 and not pattern.is_verified):
+            reader.refuse(
+                f"zonemode=zbd: several processes write {name}: where a write goes depends on "
+                "the time of the others' writes",
+            )
+        writers[name] = group

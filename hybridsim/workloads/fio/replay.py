@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import UsageError
-from hybridsim.requests.rows import Device, Requests
 from hybridsim.workloads.fio.options import Reader, option, read_options, size
 from hybridsim.workloads.fio.pattern import READ, SYNC, TRIM, WRITE
 
 if TYPE_CHECKING:
+    from hybridsim.traces.trace import Trace
     from hybridsim.workloads.fio.job import Job
 
 MIN_FILE_BYTES = 4096
-
-
-class Log(Protocol):
-    """An open trace that a job replays; implemented by hybridsim.traces.trace.Trace."""
-
-    @property
-    def devices(self) -> Sequence[Device]:
-        """The files of the log."""
-
-    def summary(self) -> Any:
-        """Return the summary of the log; its `max_end_bytes` is the end of the last byte."""
-
-    def chunks(self) -> Iterator[Requests]:
-        """Yield the requests in order; each call starts again."""
 
 
 def _skipped(text: str) -> tuple[int, ...]:
@@ -57,7 +43,7 @@ class Replay:
     align_bytes: int = option(lambda it: it.read("replay_align", size, 0))
     # directions that are not replayed
     skipped: tuple[int, ...] = option(lambda it: it.read("replay_skip", _skipped, ()))
-    log: Log | None = None  # the file at `path`, once it is open
+    log: Trace | None = None  # the file at `path`, once it is open
 
     def placed(self, offset: Ints) -> Ints:
         """Return scaled and aligned offsets."""
@@ -86,7 +72,7 @@ class Columns(NamedTuple):
 NOTHING = Columns(np.zeros(0, np.uint8), *np.zeros((4, 0), np.int64))
 
 
-def opened(job: Job, read: Callable[[str], Log]) -> Job:
+def opened(job: Job, read: Callable[[str], Trace]) -> Job:
     """Return a replaying job with its log open and the log's file and size; others unchanged.
 
     `read` opens a trace by its path.  Raises UsageError for a log of several files, TraceError for
@@ -133,7 +119,8 @@ class Replayed:
         for chunk in replay.log.chunks():
             kind = np.where(chunk.op == Op.WRITE_ZEROES, np.uint8(WRITE), chunk.op)
             due = chunk.arrival_ns * 100 // replay.time_percent * (not replay.is_unstalled)
-            place, none = replay.placed(chunk.offset_bytes), np.zeros(len(kind), np.int64)
+            place = replay.placed(chunk.offset_bytes)
+            file = np.zeros(len(kind), np.int64)
             wanted = ~np.isin(kind, replay.skipped)
-            columns = kind, place, chunk.length_bytes, due, none
+            columns = kind, place, chunk.length_bytes, due, file
             yield Columns._make(column[wanted] for column in columns)

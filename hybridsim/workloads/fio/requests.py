@@ -147,7 +147,7 @@ class Feed:
         self.is_by_rates = job.pattern.is_by_rates and job.replay is None
         self.generated: list[Ints] = []  # kind, offset, length, file: if a log has offsets
         self._count = 0  # requests so far
-        self._special = {kind: np.zeros(0, np.int64) for kind in (END_SYNC, DATA_SYNC)}
+        self._special: dict[int, int] = {}  # kinds of END_SYNC and DATA_SYNC, by index of request
         self._rows = np.zeros((COLUMNS, 0), np.int64)
 
     def rows(self, used: int, elapsed_ns: int | None = 0) -> Ints:
@@ -174,8 +174,8 @@ class Feed:
         taken = NOTHING if self._source is None else self._source.take(count)
         kind, length = PLAIN[taken.kind], taken.length
         self.is_last = len(kind) < count
-        for each in self._special:
-            self._mark(each, np.flatnonzero(taken.kind == each))
+        special = np.flatnonzero(np.isin(taken.kind, (END_SYNC, DATA_SYNC)))
+        self._special |= zip((self._count + special).tolist(), taken.kind[special].tolist())
         if self._job.iolog or self._job.log_offsets:
             exact = np.where(taken.kind == DATA_SYNC, DATA_SYNC, kind)
             self.generated.append(np.stack([exact, taken.offset, length, taken.file]))
@@ -198,25 +198,16 @@ class Feed:
         is_replay = self._job.replay is not None
         if is_replay and self.is_last and self._job.pattern.syncs_at_end and self._done[WRITE]:
             end = [SYNC, 0, 0, self._stream, 0, 1, 0]
-            self._mark(END_SYNC, np.zeros(1, np.int64))
+            self._special[self._count] = END_SYNC
             return np.append(rows, np.array([end]).T, axis=1)
         return rows
-
-    def _mark(self, kind: int, rows: Ints) -> None:
-        """Remember the kind of the next syncs in these rows."""
-        self._special[kind] = np.append(self._special[kind], self._count + rows)
 
     def kinds_of_syncs(self, order: Ints) -> Ints:
         """Return the kinds of completed syncs (SYNC, DATA_SYNC, END_SYNC), by index of request.
 
         Each is asked for once: what is remembered of it is dropped.
         """
-        kinds = np.full(len(order), SYNC)
-        for kind, marked in self._special.items():
-            if len(marked):
-                kinds[np.isin(order, marked)] = kind
-                self._special[kind] = marked[~np.isin(marked, order)]
-        return kinds
+        return np.array([self._special.pop(each, SYNC) for each in order.tolist()], np.int64)
 
     def _next_ns(self, direction: int) -> int:
         """Return when the next request of a direction is due by its rate."""
@@ -297,8 +288,8 @@ class Feeds:
         self._begin = ends - lengths
         op, *columns, may_pause = np.concatenate(rows, axis=1)
         is_last = np.array([feed.is_last for feed in self._feeds], np.uint8)
-        self._batch = JobBatch._make([
-            op.astype(np.uint8), *columns, may_pause.astype(np.uint8),
-            self._begin.copy(), ends, self._numbers.copy(), is_last,
-        ])  # fmt: skip
+        of_jobs = (self._begin.copy(), ends, self._numbers.copy(), is_last)
+        self._batch = JobBatch._make(
+            [op.astype(np.uint8), *columns, may_pause.astype(np.uint8), *of_jobs]
+        )
         return self._batch

@@ -316,8 +316,12 @@ class Results:
     """
 
     def __init__(self, jobs: Sequence[Job], source: Jobs, feeds: Feeds) -> None:
-        rows = zip(jobs, source.levels, source.depths.state)
-        self.of_jobs = [_empty(job, levels, depths) for job, levels, depths in rows]
+        coarse = np.zeros((len(jobs), len(EDGES_NS) + 1), np.int64)
+        rows = zip(jobs, coarse, source.levels, source.depths.state)
+        self.of_jobs = [
+            JobResult([job], _directions(job), bins, levels, depths=[depths])
+            for job, bins, levels, depths in rows
+        ]
         self._feeds = feeds
         self._start_ns = source.standing[:, START_NS]
         self._over_ns = source.standing[:, OVER_NS]
@@ -342,8 +346,10 @@ class Results:
         for number, result in enumerate(self.of_jobs):
             done_ns, issue_ns, kind, length, order = rows[:, owner == number]
             latency_ns = done_ns - issue_ns
-            job, start_ns = result.jobs[0], int(self._start_ns[number])
-            ramped_ns, measured_ns = start_ns + job.ramp_ns, int(result.depths[0][MEASURED_NS])
+            job = result.jobs[0]
+            start_ns = int(self._start_ns[number])
+            ramped_ns = start_ns + job.ramp_ns
+            measured_ns = int(result.depths[0][MEASURED_NS])
             if measured_ns > self._measured_ns[number]:
                 self._measured_ns[number] = measured_ns
                 result.forget()
@@ -388,11 +394,6 @@ class Results:
             key = result.jobs[0].reported_with
             merged[key] = merged[key] + result if key in merged else result
         return list(merged.values())
-
-
-def _empty(job: Job, levels: Ints, depths: Ints) -> JobResult:
-    coarse = np.zeros(len(EDGES_NS) + 1, np.int64)
-    return JobResult([job], _directions(job), coarse, levels, depths=[depths])
 
 
 def _directions(job: Job) -> list[Measured]:

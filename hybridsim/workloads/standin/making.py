@@ -73,7 +73,7 @@ def _pieces(table: StandIn, draws: Draws) -> Pieces:
     order = _laid_out(states(size, count, birth), table.order, draws)
     begin = np.zeros(len(order))
     begin[order] = _births(birth[order], table.born_together, draws) * table.accesses
-    span = within(life, LIFE_EDGES, 1.0, draws) * (table.accesses - begin)
+    span = within(life, LIFE_EDGES, draws) * (table.accesses - begin)
     gap = _by_size(table.gaps, size[order], np.zeros(len(order)), size >= 0, draws)
     before = _scaled(np.floor(gap).astype(np.int64), table.reach - int(pages.sum()))
     ends = np.cumsum(before + pages[order])
@@ -91,7 +91,7 @@ def _scaled(gaps: Ints, room: int) -> Ints:
 
 def _births(birth: Ints, together: float, draws: Draws) -> Floats:
     """Return the birth of each object within its slice; some are born with their predecessor."""
-    alone = within(birth, BIRTH_EDGES, 1.0, draws)
+    alone = within(birth, BIRTH_EDGES, draws)
     follows = np.append(False, birth[1:] == birth[:-1]) & draws.happens(together, len(birth))
     leader = np.maximum.accumulate(np.where(follows, 0, np.arange(len(birth))))
     return alone[leader]
@@ -110,7 +110,9 @@ class _Visits:
     """The visits, one per row, sorted by object and time."""
 
     def __init__(self, table: StandIn, pieces: Pieces, draws: Draws) -> None:
-        self._table, self._pieces, self._draws = table, pieces, draws
+        self._table = table
+        self._pieces = pieces
+        self._draws = draws
         self.number = np.repeat(np.arange(len(pieces.visits)), pieces.visits)  # of the object
         self._first = np.cumsum(pieces.visits) - pieces.visits
         self._nth = np.arange(len(self.number)) - self._first[self.number]
@@ -124,7 +126,8 @@ class _Visits:
 
     def _times(self) -> Floats:
         """Return the times of visits: random pauses, scaled to the object's life."""
-        number, pieces = self.number, self._pieces
+        number = self.number
+        pieces = self._pieces
         pause = np.zeros(len(number))
         kinds = pieces.heat[number] * 2 + (self._group > 0)
         for kind in np.unique(kinds):
@@ -175,14 +178,17 @@ class _Visits:
             chosen[mine] = fitting[Weighted(shapes[fitting, 4]).choose(self._draws, len(mine))]
         _, length, align, amount, _ = shapes[chosen].T
         edge = np.minimum(amount, len(RUN_EDGES) - 1)
-        low, end = RUN_EDGES[edge], np.append(RUN_EDGES[1:], RUN_EDGES[-1] * 2)[edge]
+        low = RUN_EDGES[edge]
+        end = np.append(RUN_EDGES[1:], RUN_EDGES[-1] * 2)[edge]
         requests = low + self._draws.below(end - low, rows)
         whole = np.maximum(self._room // length, 1)
         return length, align, np.where(amount == WHOLE, whole, np.minimum(requests, whole))
 
     def _starts(self, time: Floats, align: Ints) -> Ints:
         """Return the start of each visit in its object; a repeated one may repeat the length."""
-        draws, nth, group, requests = self._draws, self._nth, self._group, self.requests
+        draws = self._draws
+        nth = self._nth
+        group = self._group
         rows = len(nth)
         pause = np.diff(time, prepend=0)
         columns = (group, np.minimum(nth, LAGS), pause_class(pause, nth))
@@ -192,12 +198,12 @@ class _Visits:
         place[draws.happens(np.where(group > 0, share, 0.0), rows)] = 0
         lag = np.minimum(np.where(how == ON, 1, np.maximum(how - ON, 0)), nth)
         me = np.arange(rows)
-        alone = (requests == 1) & (requests[me - lag] == 1)
+        alone = (self.requests == 1) & (self.requests[me - lag] == 1)
         as_long = draws.happens(np.array(self._table.repeats)[group], rows)
         as_long &= (how > ON) & alone
         like, _ = _traced(np.where(as_long, me - lag, me), np.zeros(rows, np.int64))
         self.length = self.length[like]
-        added = np.where(how == ON, np.roll(self.length * requests, 1), 0)
+        added = np.where(how == ON, np.roll(self.length * self.requests, 1), 0)
         source, added = _traced(me - lag, added)
         start: Ints = (place[source] + added) % self._room
         return start
@@ -216,12 +222,13 @@ class _Visits:
 
     def _together(self, time: Floats) -> Floats:
         """Move as many visits next to one of the most visited neighbour as in the capture."""
-        table, number = self._table, self.number
+        number = self.number
         anchor = anchors(self._pieces.page, self._pieces.visits)[number]
-        is_moved = self._draws.happens(table.together, len(number))
+        is_moved = self._draws.happens(self._table.together, len(number))
         mine = np.flatnonzero((anchor != number) & is_moved)
-        far = 2.0 * table.accesses
-        key = number * far + np.minimum(time, table.accesses)
+        accesses = self._table.accesses
+        far = 2.0 * accesses
+        key = number * far + np.minimum(time, accesses)
         wanted = anchor[mine] * far + time[mine]
         after = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
         before = np.maximum(after - 1, 0)

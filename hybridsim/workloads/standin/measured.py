@@ -24,6 +24,7 @@ LIFE_EDGES = np.array(
     + [1 - 2.0**-power for power in range(5, 9)]
 )
 WRITE_EDGES = np.array([0.0, 1e-9, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0])  # share of visits that write
+QUANTILES = 9  # of a class
 NOTHING = -99  # the half octave of values <= 0
 GROUPS = 13  # of objects by size; the last is 2,049 pages and more
 
@@ -41,14 +42,6 @@ def size_group(size_class: Ints) -> Ints:
 def rounded(value: float) -> float:
     """Return a value with four digits."""
     return float(f"{value:.4g}")
-
-
-def quantiles(values: NDArray[np.generic], points: int) -> list[float]:
-    """Return `points` evenly spaced quantiles, rounded to four digits; [] without values."""
-    if not len(values):
-        return []
-    values_at = np.quantile(values.astype(np.float64), np.linspace(0, 1, points))
-    return [rounded(each) for each in values_at]
 
 
 def drawn(table: list[float], draws: Draws, rows: int) -> Floats:
@@ -83,9 +76,9 @@ def from_histogram(
     return np.where(bin == NOTHING, 0.0, values)
 
 
-def within(classes: Ints, edges: Floats, end: float, draws: Draws) -> Floats:
-    """Draw a value from each class, uniformly between its edges."""
-    ends = np.append(edges[1:], end)
+def within(classes: Ints, edges: Floats, draws: Draws) -> Floats:
+    """Draw a share from each class, uniformly between its edges; the last one ends at 1."""
+    ends = np.append(edges[1:], 1.0)
     values: Floats = edges[classes] + draws.uniform(len(classes)) * (ends - edges)[classes]
     return values
 
@@ -240,7 +233,7 @@ class Lives:
     def counts(self) -> list[list[list[float]]]:
         """Return quantiles of the number of visits by class, for one page and for more."""
         return [
-            by_class(self.visits[larger], self.count[larger], len(COUNT_EDGES), 9)
+            by_class(self.visits[larger], self.count[larger])
             for larger in (self.size == 0, self.size > 0)
         ]
 
@@ -282,11 +275,13 @@ class Lives:
         return shares
 
 
-def by_class(values: Any, classes: Ints, count: int, points: int) -> list[list[float]]:
-    """Return the quantiles of each class, up to the last class that is not empty."""
-    table = [quantiles(values[classes == each], points) for each in range(count)]
-    while table and not table[-1]:
-        table.pop()
+def by_class(values: Any, classes: Ints) -> list[list[float]]:
+    """Return evenly spaced quantiles of each class, with four digits; [] of an empty class."""
+    table = []
+    for each in range(int(classes.max(initial=-1)) + 1):
+        mine = values[classes == each].astype(np.float64)
+        found = np.quantile(mine, np.linspace(0, 1, QUANTILES)) if len(mine) else []
+        table.append([rounded(value) for value in found])
     return table
 
 
@@ -480,7 +475,7 @@ def measured(requests: Requests) -> dict[str, Any]:
     return {
         "accesses": accesses,
         "objects": life.table(),
-        "sizes": by_class(objects.pages, life.size, len(SIZE_EDGES), 9),
+        "sizes": by_class(objects.pages, life.size),
         "counts": life.counts(),
         "pauses": life.pauses(),
         "serial": life.serial(),
