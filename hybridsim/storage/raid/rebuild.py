@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.arrays import Bytes, Ints, filled
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.machine_parameters import RebuildParameters
 from hybridsim.jit import kernel, method, state_machine
@@ -44,12 +44,10 @@ class Rebuild(NamedTuple):
         p = parameters or RebuildParameters(NOTHING, 1, 1)
         per_chunk = -(-layout.chunk_bytes // PIECE_BYTES)
         state = np.zeros(8, np.int64)
-        state[WAKE_NS] = NEVER
-        state[DONE_NS] = NEVER
+        state[[WAKE_NS, DONE_NS]] = NEVER
         pieces = layout.rows * per_chunk if p.member != NOTHING else 0
-        pace = (p.min_bytes_per_s, p.max_bytes_per_s)
-        ring = np.zeros(WINDOW, np.uint8)
-        return cls(p.member, layout.chunk_bytes, per_chunk, pieces, *pace, state, ring)
+        of = {"chunk_bytes": layout.chunk_bytes, "per_chunk": per_chunk, "pieces": pieces}
+        return filled(cls, WINDOW, p, state=state, **of)
 
     @method
     def is_under_way(self):

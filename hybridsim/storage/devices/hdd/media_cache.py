@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.arrays import Int32s, Ints, filled
 from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.lists import NOTHING, Chains
 
-NOTHING = -1
 CLASSES = 17  # of entries, by sixteenths of a band
 
 
@@ -19,9 +19,9 @@ class MediaCache(NamedTuple):
     """What is in the log, and where (DESIGN.md 2.6.2).
 
     Each entry has bytes of one band; those of a band are linked, newest first.  Those of a class
-    are linked as well, oldest first: the bytes that a dead entry takes wait there for older ones,
-    as part of the one before it.  Positions in the log only grow; their places on the platters
-    repeat after `span_bytes`.
+    are in order of age as well: the bytes that a dead entry takes wait there for older ones, as
+    part of the one before it.  Positions in the log only grow; their places on the platters repeat
+    after `span_bytes`.
     """
 
     span_bytes: int  # 0: none, and the bands are not shingled
@@ -35,16 +35,14 @@ class MediaCache(NamedTuple):
     piece_ns: int  # of cleaning, for each entry
     band_bytes: int
     capacity_bytes: int  # of the disk
-    start: Ints  # [member, entry]
+    entries_max: int  # of a disk
+    start: Ints  # by entry; the first ones are the first disk's
     end: Ints
     place: Ints  # position of its first byte
     size: Ints  # bytes that it takes, and the dead ones behind it
     older: Int32s  # entry of the same band, or NOTHING
-    before: Int32s  # older entry of the same class, if it is not the oldest
-    newer: Int32s  # entry of the same class, or of the unused ones, or NOTHING
+    order: Chains  # by CLASSES * member + class; the unused ones are linked by `newer`
     newest: Int32s  # [member, band], or NOTHING
-    oldest: Int32s  # [member, class], or NOTHING
-    latest: Int32s  # [member, class]: the newest entry, if there is one
     unused: Int32s  # [member]: the first of the unused entries, or NOTHING
     entries: Ints  # in use
     used: Ints  # bytes that they take
@@ -56,21 +54,23 @@ class MediaCache(NamedTuple):
     def new(cls, members: int, parameters: HddParameters) -> MediaCache:
         """Return empty media caches."""
         p, is_there = parameters, parameters.media_cache_span_bytes > 0
-        entries = p.media_cache_entries if is_there else 0
+        entries = p.media_cache_entries if is_there else 1
         bands = -(-p.capacity_bytes // p.band_bytes) if is_there else 0
-        classes = CLASSES if is_there else 0
-        own = [getattr(p, f"media_cache_{name}") for name in cls._fields[:9]]
-        sizes = [*own, p.band_bytes, p.capacity_bytes]
-        columns = (np.full((members, entries), NOTHING, np.int64) for _ in range(4))
-        unused = np.tile(np.arange(1, entries + 1, dtype=np.int32), (members, 1))
-        unused[:, -1:] = NOTHING
-        older, before, newest, oldest, latest = (
-            np.full((members, each), NOTHING, np.int32)
-            for each in (entries, entries, bands, classes, classes)
+        order = Chains.new(members * entries, members * CLASSES)
+        order.newer[:-1] = np.arange(1, members * entries)
+        order.newer[entries - 1 :: entries] = NOTHING
+        states = ("entries", "used", "head", "run", "last_event_ns")
+        return filled(
+            cls,
+            members * entries,
+            p,
+            **{name: getattr(p, f"media_cache_{name}") for name in cls._fields[:9]},
+            entries_max=entries,
+            order=order,
+            newest=np.full((members, bands), NOTHING, np.int32),
+            unused=np.arange(0, members * entries, entries, dtype=np.int32),
+            **{name: np.zeros(members, np.int64) for name in states},
         )
-        links = (older, before, unused, newest, oldest, latest, np.zeros(members, np.int32))
-        states = (np.zeros(members, np.int64) for _ in range(5))
-        return cls._make([*sizes, *columns, *links, *states])
 
     @method
     def is_empty(self, member):
@@ -93,7 +93,7 @@ class MediaCache(NamedTuple):
             return True
         if self.logged_bytes(offset, end) > self.span_bytes:
             return True
-        return self.pieces(offset, end) > self.start.shape[1]
+        return self.pieces(offset, end) > self.entries_max
 
     @method
     def pieces(self, offset, end):
@@ -109,7 +109,7 @@ class MediaCache(NamedTuple):
     def has_room(self, member, offset, end):
         """Return whether the log can take a write now."""
         fits = self.used[member] + self.logged_bytes(offset, end) <= self.span_bytes
-        return fits and self.entries[member] + self.pieces(offset, end) <= self.start.shape[1]
+        return fits and self.entries[member] + self.pieces(offset, end) <= self.entries_max
 
     @method
     def add(self, member, offset, end):
@@ -135,7 +135,7 @@ class MediaCache(NamedTuple):
             return False
         if self.head[member] % self.span_bytes + size > self.span_bytes:
             return False
-        has_entry = self.entries[member] < self.start.shape[1]
+        has_entry = self.entries[member] < self.entries_max
         return has_entry and self.used[member] + size <= self.span_bytes
 
     @method
@@ -148,22 +148,15 @@ class MediaCache(NamedTuple):
     def append(self, member, first, last, size):
         """Log bytes of one band at the head, which take `size` bytes."""
         entry = self.unused[member]
-        self.unused[member] = self.newer[member, entry]
+        self.unused[member] = self.order.newer[entry]
         band = first // self.band_bytes
-        self.start[member, entry] = first
-        self.end[member, entry] = last
-        self.place[member, entry] = self.head[member]
-        self.size[member, entry] = size
-        self.older[member, entry] = self.newest[member, band]
+        self.start[entry] = first
+        self.end[entry] = last
+        self.place[entry] = self.head[member]
+        self.size[entry] = size
+        self.older[entry] = self.newest[member, band]
         self.newest[member, band] = entry
-        self.newer[member, entry] = NOTHING
-        kind = 16 * (last - first) // self.band_bytes
-        if self.oldest[member, kind] == NOTHING:
-            self.oldest[member, kind] = entry
-        else:
-            self.before[member, entry] = self.latest[member, kind]
-            self.newer[member, self.latest[member, kind]] = entry
-        self.latest[member, kind] = entry
+        self.order.add(CLASSES * member + 16 * (last - first) // self.band_bytes, entry)
         self.head[member] += size
         self.entries[member] += 1
         self.used[member] += size
@@ -175,13 +168,13 @@ class MediaCache(NamedTuple):
             newer = NOTHING
             entry = self.newest[member, band]
             while entry != NOTHING:
-                older = self.older[member, entry]
-                if offset <= self.start[member, entry] and self.end[member, entry] <= end:
+                older = self.older[entry]
+                if offset <= self.start[entry] and self.end[entry] <= end:
                     self.release(member, entry)
                     if newer == NOTHING:
                         self.newest[member, band] = older
                     else:
-                        self.older[member, newer] = older
+                        self.older[newer] = older
                 else:
                     newer = entry
                 entry = older
@@ -189,30 +182,24 @@ class MediaCache(NamedTuple):
     @method
     def release(self, member, entry):
         """Take an entry that died out of its class; what it takes is free if it is the oldest."""
-        kind = 16 * (self.end[member, entry] - self.start[member, entry]) // self.band_bytes
-        newer = self.newer[member, entry]
-        if self.oldest[member, kind] == entry:
-            self.used[member] -= self.size[member, entry]
-            self.oldest[member, kind] = newer
+        before = self.order.older[entry]
+        if before == NOTHING:
+            self.used[member] -= self.size[entry]
         else:
-            before = self.before[member, entry]
-            self.size[member, before] += self.size[member, entry]
-            self.newer[member, before] = newer
-            if newer == NOTHING:
-                self.latest[member, kind] = before
-            else:
-                self.before[member, newer] = before
-        self.newer[member, entry] = self.unused[member]
+            self.size[before] += self.size[entry]
+        kind = 16 * (self.end[entry] - self.start[entry]) // self.band_bytes
+        self.order.remove(CLASSES * member + kind, entry)
+        self.order.newer[entry] = self.unused[member]
         self.unused[member] = entry
         self.entries[member] -= 1
 
     @method
     def next_to_clean(self, member):
         """Return the band of the oldest entry of the longest class."""
-        kind = CLASSES - 1
-        while self.oldest[member, kind] == NOTHING:
+        kind = CLASSES * member + CLASSES - 1
+        while self.order.oldest[kind] == NOTHING:
             kind -= 1
-        return self.start[member, self.oldest[member, kind]] // self.band_bytes
+        return self.start[self.order.oldest[kind]] // self.band_bytes
 
     @method
     def log(self, member, ready, arrived, position, length, pause_ns, arm):
@@ -239,9 +226,9 @@ class MediaCache(NamedTuple):
         for band in range(offset // self.band_bytes, (end - 1) // self.band_bytes + 1):
             entry = self.newest[member, band]
             while entry != NOTHING:
-                if self.start[member, entry] < end and offset < self.end[member, entry]:
+                if self.start[entry] < end and offset < self.end[entry]:
                     return True
-                entry = self.older[member, entry]
+                entry = self.older[entry]
         return False
 
     @method
@@ -252,16 +239,16 @@ class MediaCache(NamedTuple):
             begin = max(offset, band * self.band_bytes)
             entry = self.newest[member, band]
             while entry != NOTHING:
-                first = self.start[member, entry]
-                last = self.end[member, entry]
+                first = self.start[entry]
+                last = self.end[entry]
                 if first <= begin and begin < last:
                     if begin > offset:
                         return offset, begin
-                    byte = self.first_byte + self.place[member, entry] % self.span_bytes
+                    byte = self.first_byte + self.place[entry] % self.span_bytes
                     return byte + offset - first, min(stop, last)
                 if first > begin:
                     stop = min(stop, first)
-                entry = self.older[member, entry]
+                entry = self.older[entry]
             if stop < (band + 1) * self.band_bytes:
                 break
         return offset, stop
@@ -273,27 +260,27 @@ class MediaCache(NamedTuple):
         first = band * self.band_bytes
         last = min(first + self.band_bytes, self.capacity_bytes)
         newest = self.newest[member, band]
-        is_whole = self.start[member, newest] == first and self.end[member, newest] == last
+        is_whole = self.start[newest] == first and self.end[newest] == last
         if not is_whole:
             now = arm.access_to(member, now, now, first, last - first, False)
-        entry = self.turned(member, newest)
+        entry = self.turned(newest)
         while entry != NOTHING:
-            byte = self.first_byte + self.place[member, entry] % self.span_bytes
-            length = self.end[member, entry] - self.start[member, entry]
+            byte = self.first_byte + self.place[entry] % self.span_bytes
+            length = self.end[entry] - self.start[entry]
             now += self.piece_ns
             now = arm.access_to(member, now, now, byte, length, False)
             self.release(member, entry)
-            entry = self.older[member, entry]
+            entry = self.older[entry]
         self.newest[member, band] = NOTHING
         return arm.access_to(member, now, now, first, last - first, True)
 
     @method
-    def turned(self, member, entry):
+    def turned(self, entry):
         """Turn the links of a band's entries around; return the oldest one."""
         newer = NOTHING
         while entry != NOTHING:
-            older = self.older[member, entry]
-            self.older[member, entry] = newer
+            older = self.older[entry]
+            self.older[entry] = newer
             newer = entry
             entry = older
         return newer

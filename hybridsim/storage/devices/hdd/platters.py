@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.arrays import Int32s, Ints, filled
 from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.jit import method, state_machine
 
@@ -161,8 +161,7 @@ class Arm(NamedTuple):
     @classmethod
     def new(cls, members: int, platters: Platters) -> Arm:
         """Return arms over their first track."""
-        track, cylinder = (np.zeros(members, np.int64) for _ in range(2))
-        return cls(platters, track, cylinder, np.zeros((members, 3), np.int64))
+        return filled(cls, members, platters=platters, spent=np.zeros((members, 3), np.int64))
 
     @method
     def travel_ns(self, member, place, writes):
