@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hybridsim.answers.dirt import Dirt, dirt, dirty
 from hybridsim.answers.fidelity import Fidelity
+from hybridsim.answers.forecast import UNSURE
 from hybridsim.answers.intervals import Interval
 from hybridsim.answers.judge import Both, Judgement, Side, gain_later
 from hybridsim.answers.judge import judge as weigh
@@ -28,7 +29,7 @@ from hybridsim.answers.requirements import (
     of_warm_up,
     of_wear,
 )
-from hybridsim.answers.verdict import UNSURE, Other, Verdict, judge
+from hybridsim.answers.verdict import Other, Verdict, judge
 from hybridsim.answers.warmup import SHARES, WarmUp, of_hits, of_iops
 from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.histogram import Distribution
