@@ -10,16 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hybridsim.answers.forecast import WORTH_IT
 from hybridsim.foundation.documents import Document
-from hybridsim.foundation.in_notebooks import frame_of
+from hybridsim.foundation.in_notebooks import DataFrame, frame_of
 from hybridsim.storage.drives import SolidState
 from hybridsim.traces.averages import Interval
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 DAY_S, YEAR_S = 86_400, 365.25 * 86_400
 LARGE_BYTES = 256 * 1024  # mean size of reads that are mostly in sequence: caches let them pass

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -46,12 +46,8 @@ from hybridsim.answers.warmup import FEWEST_BINS, State, WarmUp, judge
 from hybridsim.foundation.arrays import Floats, Ints
 from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.errors import MeasurementError, UsageError
-from hybridsim.foundation.in_notebooks import frame_of
+from hybridsim.foundation.in_notebooks import DataFrame, frame_of
 from hybridsim.foundation.suggest import nearest
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 # Shares of the real value, except for DISTANCES.  Those of curves and counters are the project's
 # own targets for the comparison with real kernels; those of latencies were chosen, not measured.

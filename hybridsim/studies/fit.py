@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridsim.answers.fidelity import Fidelity
 from hybridsim.answers.fitting import capture, fio, fio_results
-from hybridsim.answers.fitting.answer import DRIVE, Estimate, Fit
+from hybridsim.answers.fitting.answer import DRIVE, Estimate, Fit, assumed
 from hybridsim.answers.fitting.array import Progress
 from hybridsim.answers.fitting.fio import usable
 from hybridsim.answers.fitting.fio_results import Point, looks_like_fio
@@ -163,12 +163,11 @@ CLEARLY = 0.1  # difference of the mean relative error
 TAIL = 0.1  # weight of the error of p99 beside that of the rate, where there are several results
 # 60-second runs of those disks at depth 32 had longest waits of 0.8 to 2.9 s.
 AGE_LIMIT_NS = 5e9
-UNKNOWN_ORDER = Estimate(
-    DRIVE,
+UNKNOWN_ORDER = assumed(
     "order",
     "sptf",
-    determined=False,
-    how="by position, as server disks; others gain less from a queue: give fio at depth 32",
+    "",
+    "by position, as server disks; others gain less from a queue: give fio at depth 32",
 )
 DESTAGES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # ranges
 WRITE_CACHE_BYTES = 32 * 2**20
@@ -277,8 +276,7 @@ def _order(found: Fit, reads: list[Point]) -> list[Estimate]:
         return [
             Estimate(DRIVE, "order", order, determined=sure, how=f"{ORDERS[order]}; {why}"),
             Estimate(DRIVE, "window", window, how=how),
-            Estimate(DRIVE, "age_limit", AGE_LIMIT_NS, "ns", determined=False,
-                     how="no limit was seen in 60 s of any disk"),
+            assumed("age_limit", AGE_LIMIT_NS, "ns", "no limit was seen in 60 s of any disk"),
         ]  # fmt: skip
 
     def best(order: str) -> tuple[float, int]:
@@ -331,8 +329,9 @@ def _cached(found: Fit, point: Point) -> Fit:
     def keys(window: int, error: float) -> list[Estimate]:
         how = f"random writes at depth {point.depth}: {error:.0%} off"
         return [
-            Estimate(DRIVE, "write_cache", WRITE_CACHE_BYTES, "bytes", determined=False,
-                     how="its presence is measured, not its size"),
+            assumed(
+                "write_cache", WRITE_CACHE_BYTES, "bytes", "its presence is measured, not its size"
+            ),
             Estimate(DRIVE, "destage_window", window, how=how),
         ]  # fmt: skip
 
@@ -368,7 +367,7 @@ def _awake(found: Fit, *directions: list[Point]) -> Fit:
     after = "while fio and the kernel take their time for one request, with no other under way"
     return _with(found, [
         Estimate(DRIVE, "wake_up", value, "ns", how=how),
-        Estimate(DRIVE, "sleep_after", LIMIT * host, "ns", determined=False, how=after),
+        assumed("sleep_after", LIMIT * host, "ns", after),
     ])  # fmt: skip
 
 
@@ -433,7 +432,7 @@ def _numbers(dies: int, how: str, is_sure: bool, page: int) -> list[Estimate]:
     why = "units of 4 KiB in turn, or as much as its sequential reads need"
     return [
         Estimate(DRIVE, "dies", dies, determined=is_sure, how=how),
-        Estimate(DRIVE, "page_size", page * 1024, "bytes", determined=False, how=why),
+        assumed("page_size", page * 1024, "bytes", why),
     ]
 
 
@@ -458,7 +457,7 @@ def _not_reached(key: str, points: list[Point]) -> Estimate:
     """Return a limit above all rates, where the rate still grows with the depth."""
     value = NOT_REACHED * max(one.iops for one in points)
     how = "not reached at the depths measured: half as many again, assumed"
-    return Estimate(DRIVE, key, value, "/s", determined=False, how=how)
+    return assumed(key, value, "/s", how)
 
 
 def _telling(points: list[Point]) -> tuple[list[Point], bool]:

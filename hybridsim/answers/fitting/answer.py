@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.fidelity import Fidelity
-from hybridsim.foundation.in_notebooks import frame_of
+from hybridsim.foundation.documents import headed
+from hybridsim.foundation.in_notebooks import DataFrame, frame_of
 from hybridsim.foundation.units import format_rate, format_size, format_time, human_time
 from hybridsim.foundation.version import __version__
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from hybridsim.scenario import Scenario
 
 SCHEMA = "hybridsim.fit/1"
@@ -130,8 +129,7 @@ class Fit:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         return {
-            "schema": SCHEMA,
-            "tool": {"version": __version__},
+            **headed(SCHEMA),
             "source": self.source,
             "what": self.what,
             "used": self.used,

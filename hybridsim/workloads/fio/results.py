@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.histogram import Distribution
-from hybridsim.foundation.in_notebooks import frame_of
+from hybridsim.foundation.in_notebooks import DataFrame, frame_of
 from hybridsim.foundation.units import format_time, human_time
 from hybridsim.requests.depths import (
     BROKE_NS,
@@ -32,10 +32,6 @@ from hybridsim.workloads.fio.job import MILLISECOND, SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written
 from hybridsim.workloads.fio.pattern import DATA_SYNC, READ, SYNC
 from hybridsim.workloads.fio.requests import Feeds
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 NAMES, MIXED = ("read", "write", "trim"), "mixed"
 TIMED_OUT, IO_ERROR = 110, 5  # errno
