@@ -438,12 +438,6 @@ def _highest(kind: str, key: str, crowded: list[Point]) -> Estimate:
     return Estimate(DRIVE, key, best.iops, "/s", how=how)
 
 
-def _fills_link(point: Point, kind: str) -> bool:
-    """Return whether a random load is of so large requests, and so deep, that the link is full."""
-    is_large = point.block_bytes >= LARGE and point.block_bytes * point.depth >= FILLING
-    return point.direction == kind and is_large and point.bytes_per_s > 0
-
-
 def _map_unit(points: list[Point]) -> Estimate:
     """Return the unit of the drive's map, from its fastest random writes of each size."""
     fastest: dict[int, float] = {}
@@ -464,8 +458,10 @@ def _streamed(kind: str, points: list[Point], like: str, latency_ns: float) -> E
         if kind == "write" and max(rates) > CLIFF_TIMES * min(rates):
             how += f"; {human_rate(min(rates))} was measured too: a cache of the SSD (SLC) may fill"
         return Estimate(DRIVE, key, max(rates), "bytes/s", how=how)
-    if large := [one for one in usable(points)[0] if _fills_link(one, kind)]:
-        best = max(large, key=lambda one: one.bytes_per_s)
+    large = [one for one in usable(points)[0] if one.direction == kind and one.block_bytes >= LARGE]
+    filling = [one for one in large if one.block_bytes * one.depth >= FILLING]
+    best = max(filling, key=lambda one: one.bytes_per_s, default=None)
+    if best is not None and best.bytes_per_s > 0:
         how = f"random {kind}s of {best.block_bytes // 1024} KiB at depth {best.depth}"
         return Estimate(DRIVE, key, best.bytes_per_s, "bytes/s", how=how)
     value = float(parse_rate(str(catalog.load(like).rows[key].value)))
