@@ -211,7 +211,8 @@ class Kept(Trace):
 @functools.lru_cache(maxsize=TRACES_MAX)
 def kept(trace: NamedTrace, digest: str, seed: int | None) -> Kept:
     """Return an open trace; the last TRACES_MAX ones are reused."""
-    return Kept(trace.open(seed), free_bytes() // (SHARE_OF_MEMORY * (os.cpu_count() or 1)))
+    free_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return Kept(trace.open(seed), free_bytes // (SHARE_OF_MEMORY * (os.cpu_count() or 1)))
 
 
 @functools.lru_cache(maxsize=1)
@@ -220,8 +221,3 @@ def shared_alone(folder: str) -> SharedAlone:
     from hybridsim.studies.disks_alone import SharedAlone
 
     return SharedAlone(folder)
-
-
-def free_bytes() -> int:
-    """Return the free memory in bytes."""
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -19,6 +19,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -190,14 +191,11 @@ def check_output(file: str) -> None:
     suffix = Path(file).suffix
     if suffix not in WRITERS:
         raise UsageError(f"-o {file}: unknown file type: {hint(suffix, WRITERS)}")
-    if suffix == ".parquet":
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError:
-            raise UsageError(
-                f"-o {file} needs pyarrow: pip install 'hybridsim[parquet]'; "
-                ".jsonl and .csv need no extra package"
-            ) from None
+    if suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise UsageError(
+            f"-o {file} needs pyarrow: pip install 'hybridsim[parquet]'; "
+            ".jsonl and .csv need no extra package"
+        )
 
 
 def write_output(records: Records, file: str) -> None:
