@@ -124,7 +124,8 @@ def real() -> Iterator[Case]:
         for left_out in ("experiment", "kind"):
             held: dict[tuple[str, str], list[tuple[bool, float]]] = {}
             for run in (each for each in runs if figure in each.errors):
-                others = [one for one in runs if getattr(one, left_out) != getattr(run, left_out)]
+                mine = getattr(run, left_out)
+                others = tuple(one for one in runs if getattr(one, left_out) != mine)
                 kind = run.kind if left_out == "experiment" else "new"
                 half = half_of(kind, run.writes > FEW_WRITES, figure, others)
                 if half is not None:

@@ -200,7 +200,7 @@ class AsPrinted(Blocks):
         figure = FIGURES.get(name)
         if self.like is None or figure is None:
             return None
-        others = [run for run in real_runs() if run.experiment != self.like.experiment]
+        others = tuple(run for run in real_runs() if run.experiment != self.like.experiment)
         half = half_of(self.like.kind, self.like.writes > FEW_WRITES, figure, others)
         return None if half is None else half.width
 

@@ -24,8 +24,7 @@ from hybridsim.cli import cli
 from hybridsim.foundation.codes import Reason
 from hybridsim.foundation.explain import ALIASES, REASONS, TERMS, explain, known_words
 from hybridsim.scenario.key_help import named, names
-from hybridsim.show.findings import LABELS
-from hybridsim.show.terminal import MODES, render
+from hybridsim.show.terminal import LABELS, MODES, render
 
 
 @pytest.mark.parametrize("word", [*LABELS.values(), *MODES.values(), *DISK_TIME, "other", "bins"])

@@ -109,7 +109,7 @@ def test_a_replay_with_writes_has_intervals_from_bcache_and_dm_cache():
 def test_intervals_hold_for_experiments_that_are_left_out(figure, most):
     inside, widths = [], []
     for run in real_runs():
-        others = [one for one in real_runs() if one.experiment != run.experiment]
+        others = tuple(one for one in real_runs() if one.experiment != run.experiment)
         if figure not in run.errors:
             continue
         half = half_of(run.kind, run.writes > FEW_WRITES, figure, others)
@@ -174,7 +174,7 @@ def test_a_kind_that_is_left_out_is_inside_as_often_as_promised():
     """
     inside = defaultdict(lambda: defaultdict(list))
     for run in real_runs():
-        others = [one for one in real_runs() if one.kind != run.kind]
+        others = tuple(one for one in real_runs() if one.kind != run.kind)
         for figure, error in run.errors.items():
             half = half_of("new", run.writes > FEW_WRITES, figure, others)
             if half is not None:

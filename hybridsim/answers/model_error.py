@@ -177,19 +177,16 @@ def named(group_name: str) -> str:
     return f"{kind} ({WITH_WRITES if writes else READS})"
 
 
+@lru_cache(maxsize=512)
 def half_of(
-    kind: str, has_writes: bool, figure: str, runs: Sequence[RealRun] | None = None
+    kind: str, has_writes: bool, figure: str, runs: tuple[RealRun, ...] | None = None
 ) -> Half | None:
     """Return half the width of a figure's interval for a kind of cache and load.
 
     Where too few experiments are of that kind and load, those of that kind with the other load
     count; without them it is that of a kind without experiments.  None from too few in all.
     """
-    return _half_of(kind, has_writes, figure, real_runs() if runs is None else tuple(runs))
-
-
-@lru_cache(maxsize=512)
-def _half_of(kind: str, has_writes: bool, figure: str, runs: tuple[RealRun, ...]) -> Half | None:
+    runs = real_runs() if runs is None else runs
     number = Counter(run.group for run in runs if figure in run.errors)
     for name in (group(kind, has_writes), group(kind, not has_writes)):
         width = half_width(runs, name, figure)
