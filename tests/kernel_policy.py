@@ -179,14 +179,13 @@ def parts(rows: np.ndarray) -> Iterator[tuple[int, int]]:
 @kernel
 def put_queue(queue, kind, hit_epoch, epoch, number, to, at):
     """Write the entries of a queue, level by level."""
-    nodes = queue.nodes
     for level in range(compiled.LEVELS):
         to[at] = queue.target[level]
         at += 1
         node = queue.lists.oldest[level]
         while node != NOTHING:
-            if node >= nodes.entries:
-                to[at] = -2 - (node - nodes.entries) % 2
+            if node >= queue.entries:
+                to[at] = -2 - (node - queue.entries) % 2
             elif kind == 1:
                 to[at] = number[node]
                 to[at + 1] = 1 if hit_epoch[node] == epoch else 0
@@ -240,7 +239,7 @@ def put_state(smq, is_cached, to):
         at += 1
         if is_cached[slot]:
             to[at] = smq.table.number[slot]
-            to[at + 1] = smq.clean.nodes.level[slot]
+            to[at + 1] = smq.clean.level[slot]
             to[at + 2] = smq.is_dirty[slot]
             at += 3
     at = put_queue(smq.clean, 0, smq.hit_epoch, 0, smq.table.number, to, at)

@@ -76,7 +76,7 @@ class Compiled:
 
     def hotspot_levels(self):
         hotspot = self.smq.hotspot
-        return hotspot.queue.nodes.level[: hotspot.state[USED]].tolist()
+        return hotspot.queue.level[: hotspot.state[USED]].tolist()
 
     def was_hit(self, block):
         slot = self.smq.table.find(block)
@@ -85,7 +85,7 @@ class Compiled:
     def hotspot_size(self):
         """Return blocks per entry, entries, and entries in the top levels."""
         hotspot = self.smq.hotspot
-        return hotspot.blocks_each, hotspot.queue.nodes.entries, hotspot.queue.in_top
+        return hotspot.blocks_each, hotspot.queue.entries, hotspot.queue.in_top
 
     def threshold(self):
         return int(self.smq.hotspot.state[THRESHOLD])

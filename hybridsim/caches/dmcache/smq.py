@@ -20,71 +20,62 @@ SIZE, TARGETS_FOR = 0, 1
 
 
 @state_machine
-class Nodes(NamedTuple):
-    """The levels of nodes: entries first, then sentinels, which mark places in lists."""
-
-    entries: int
-    level: Ints
-
-    @classmethod
-    def new(cls, entries: int, sentinels: int = 0) -> Nodes:
-        """Return nodes of the lowest level."""
-        return cls(entries, np.zeros(entries + sentinels, np.int64))
-
-
-@state_machine
 class MultiQueue(NamedTuple):
-    """Lists over nodes, one for each level."""
+    """Lists of nodes by level: entries, and behind these sentinels, which mark places in lists."""
 
     top_levels: int  # number of levels that share
     in_top: int  #   this number of entries
-    nodes: Nodes
+    entries: int
+    level: Ints  # by node
     lists: Chains
     filled: Ints  # entries, without sentinels
     target: Ints
     state: Ints  # [SIZE, TARGETS_FOR]
 
     @classmethod
-    def new(cls, nodes: Nodes, lists: Chains, top_levels: int = 0, in_top: int = 0) -> MultiQueue:
+    def new(
+        cls, entries: int, level: Ints, lists: Chains, top_levels: int = 0, in_top: int = 0
+    ) -> MultiQueue:
         """Return a queue of these lists, which are empty."""
         filled, target = np.zeros((2, LEVELS), np.int64)
-        return cls(top_levels, in_top, nodes, lists, filled, target, np.zeros(2, np.int64))
+        state = np.zeros(2, np.int64)
+        return cls(top_levels, in_top, entries, level, lists, filled, target, state)
 
     @method
     def push(self, node):
         """Append a node to the list of its level."""
-        self.lists.add(self.nodes.level[node], node)
+        self.lists.add(self.level[node], node)
         self.add(node, 1)
 
     @method
     def push_before(self, mark, node):
         """Insert a node before another one of its level; NOTHING: append it."""
-        self.lists.add_before(self.nodes.level[node], node, mark)
+        self.lists.add_before(self.level[node], node, mark)
         self.add(node, 1)
 
     @method
     def push_first(self, node):
         """Make a node the oldest of its level."""
-        self.push_before(self.lists.oldest[self.nodes.level[node]], node)
+        self.push_before(self.lists.oldest[self.level[node]], node)
 
     @method
     def remove(self, node):
         """Remove a node from its list."""
-        self.lists.remove(self.nodes.level[node], node)
+        self.lists.remove(self.level[node], node)
         self.add(node, -1)
 
     @method
     def add(self, node, number):
         """Add to the counts of entries; sentinels are not counted."""
-        if node < self.nodes.entries:
-            self.filled[self.nodes.level[node]] += number
+        if node < self.entries:
+            self.filled[self.level[node]] += number
             self.state[SIZE] += number
 
     @method
     def oldest(self, level):
         """Return the oldest entry of a level, or -1."""
         node = self.lists.oldest[level]
-        while node >= self.nodes.entries:
+        while node >= self.entries:
             node = np.int64(self.lists.newer[node])
         return node
 
@@ -92,7 +83,7 @@ class MultiQueue(NamedTuple):
     def newest(self, level):
         """Return the newest entry of a level, or -1."""
         node = self.lists.newest[level]
-        while node >= self.nodes.entries:
+        while node >= self.entries:
             node = np.int64(self.lists.older[node])
         return node
 
@@ -106,7 +97,7 @@ class MultiQueue(NamedTuple):
             if self.filled[level] == 0:
                 continue
             node = self.lists.oldest[level]
-            if node < self.nodes.entries:
+            if node < self.entries:
                 return node
             if crosses:
                 return self.oldest(level)
@@ -119,29 +110,28 @@ class MultiQueue(NamedTuple):
         The oldest of that level moves to the entry's old level: with marks, before the mark that
         has as many sentinels before it; else as the newest.
         """
-        nodes = self.nodes
-        level = nodes.level[entry]
+        level = self.level[entry]
         risen = min(LEVELS - 1, level + up)
         if risen > level:
             passed = 0
             other = self.lists.oldest[risen]
-            while other >= nodes.entries:
+            while other >= self.entries:
                 passed += 1
                 other = np.int64(self.lists.newer[other])
             if other != NOTHING:
                 self.remove(other)
-                nodes.level[other] = level
+                self.level[other] = level
                 mark = first_mark if passed == 0 else second_mark if passed == 1 else NOTHING
                 self.push_before(mark, other)
         self.remove(entry)
-        nodes.level[entry] = risen
+        self.level[entry] = risen
         self.push(entry)
 
     @method
     def move(self, entry, level):
         """Append an entry to the list of another level."""
         self.remove(entry)
-        self.nodes.level[entry] = level
+        self.level[entry] = level
         self.push(entry)
 
     @method
@@ -214,7 +204,7 @@ class Hotspot(NamedTuple):
     def empty(cls, blocks_each: int, entries: int, in_top: int) -> Hotspot:
         """Return an empty queue of that size."""
         lists = Chains.new(entries, LEVELS)
-        queue = MultiQueue.new(Nodes.new(entries), lists, TOP_LEVELS, in_top)
+        queue = MultiQueue.new(entries, np.zeros(entries, np.int64), lists, TOP_LEVELS, in_top)
         return filled(
             cls,
             entries,
@@ -228,7 +218,7 @@ class Hotspot(NamedTuple):
     def touch(self, block):
         """Record a miss of a cache block; return the new level of its coarse block."""
         queue, state = self.queue, self.state
-        level = queue.nodes.level
+        level = queue.level
         number = block // self.blocks_each
         entry = self.table.find(number)
         if entry == NOTHING:
@@ -254,7 +244,7 @@ class Hotspot(NamedTuple):
     @method
     def take(self):
         """Return an entry for a new block: a free one, or the oldest of the lowest level."""
-        if self.state[USED] < self.queue.nodes.entries:
+        if self.state[USED] < self.queue.entries:
             self.state[USED] += 1
             return self.state[USED] - 1
         entry = self.queue.peek(LEVELS, True)
@@ -409,8 +399,8 @@ class Smq(NamedTuple):
     def new(cls, blocks: int, block_bytes: int, origin_bytes: int, migrates: bool = True) -> Smq:
         """Return the policy of an empty cache."""
         hotspot = Hotspot.new(blocks, block_bytes, origin_bytes)
-        table, nodes = Table.new(blocks), Nodes.new(blocks, 2 * LEVELS)
-        return cls.started(0, migrates, hotspot, table, nodes, np.arange(blocks))
+        table, levels = Table.new(blocks), np.zeros(blocks + 2 * LEVELS, np.int64)
+        return cls.started(0, migrates, hotspot, table, levels, np.arange(blocks))
 
     @classmethod
     def started(
@@ -419,19 +409,20 @@ class Smq(NamedTuple):
         migrates: bool,
         hotspot: Hotspot,
         table: Table,
-        nodes: Nodes,
+        levels: Ints,
         unused: Ints,
     ) -> Smq:
         """Return the policy without work and with empty queues, whose periods start.
 
         Each level of the queue of dirty entries has two sentinels.
         """
-        blocks, lists = nodes.entries, Chains.new(len(nodes.level), LEVELS)
-        clean, dirty = MultiQueue.new(nodes, lists), MultiQueue.new(nodes, lists.beside())
+        blocks, lists = len(levels) - 2 * LEVELS, Chains.new(len(levels), LEVELS)
+        clean = MultiQueue.new(blocks, levels, lists)
+        dirty = MultiQueue.new(blocks, levels, lists.beside())
         for mark in range(2):
             for level in range(LEVELS):
                 sentinel = blocks + 2 * level + mark
-                nodes.level[sentinel] = level
+                levels[sentinel] = level
                 dirty.push(sentinel)
         free = np.zeros(blocks, np.int32)
         free[: len(unused)] = unused
@@ -465,18 +456,17 @@ class Smq(NamedTuple):
         """
         blocks = len(self.free)
         free = (self.state[FIRST_FREE] + np.arange(self.state[FREE_SLOTS])) % blocks
-        nodes = Nodes.new(blocks, 2 * LEVELS)
-        nodes.level[:blocks] = self.clean.nodes.level[:blocks]
+        levels = self.clean.level.copy()
         if not has_hints:
             hashed = np.arange(blocks, dtype=np.int64) * GOLDEN_RATIO % (1 << 32)
-            nodes.level[:blocks] = (hashed >> LEVEL_SHIFT) % LEVELS
+            levels[:blocks] = (hashed >> LEVEL_SHIFT) % LEVELS
         pending = np.flatnonzero(self.item != NOTHING)
         filling = pending[self.work.kind[self.item[pending]] == PROMOTE]
         unused = np.concatenate([self.free[free], filling.astype(np.int32)])
         old = self.hotspot
-        hotspot = Hotspot.empty(old.blocks_each, old.queue.nodes.entries, old.queue.in_top)
+        hotspot = Hotspot.empty(old.blocks_each, old.queue.entries, old.queue.in_top)
         order = np.sort(unused)
-        smq = Smq.started(jiffies, self.migrates, hotspot, self.table, nodes, order)
+        smq = Smq.started(jiffies, self.migrates, hotspot, self.table, levels, order)
         used = np.setdiff1d(np.arange(blocks), unused)
         smq.is_dirty[used] = 1 if all_dirty else self.is_dirty[used]
         for slot in used:
@@ -506,7 +496,7 @@ class Smq(NamedTuple):
     @method
     def sentinel(self, level, mark):
         """Return one of the two sentinels of a level."""
-        return self.clean.nodes.entries + 2 * level + mark
+        return self.clean.entries + 2 * level + mark
 
     @method
     def hit(self, slot):
@@ -518,7 +508,7 @@ class Smq(NamedTuple):
         if self.is_dirty[slot] == 0:
             self.clean.requeue(slot, 1, NOTHING, NOTHING)
             return
-        level = self.dirty.nodes.level[slot]
+        level = self.dirty.level[slot]
         other = self.sentinel(level, 1 - state[MARK])
         self.dirty.requeue(slot, 1, other, self.sentinel(level, state[MARK]))
 
@@ -598,7 +588,7 @@ class Smq(NamedTuple):
         self.item[slot] = NOTHING
         self.table.insert(slot, block)
         self.is_dirty[slot] = 0
-        self.clean.nodes.level[slot] = LEVELS - 1
+        self.clean.level[slot] = LEVELS - 1
         self.clean.push(slot)
 
     @method
