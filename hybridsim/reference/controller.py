@@ -11,7 +11,7 @@ from functools import partial
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.reference.clock import Alarm, Clock, Done, Parts, Step, in_turn
-from hybridsim.reference.device import Store
+from hybridsim.reference.device import Front, Store
 from hybridsim.reference.runs import Runs, covered, runs, split, touched
 
 SECTOR = 512
@@ -82,12 +82,13 @@ class Queued:
     flushing: bool = False
 
 
-class Controller(Store):
+class Controller(Front):
     """A RAID controller in front of the slow tier."""
 
+    parameters: ControllerParameters
+
     def __init__(self, clock: Clock, parameters: ControllerParameters, array: Store) -> None:
-        self.clock, self.parameters, self.array = clock, parameters, array
-        self.capacity_bytes, self.devices = array.capacity_bytes, array.devices
+        super().__init__(clock, parameters, array)
         self.link = Link(clock, parameters.latency_ns, parameters.rate)
         self.windows: dict[int, Window] = {}
         self.recent: OrderedDict[int, None] = OrderedDict()  # READY windows, most recent last
@@ -100,7 +101,6 @@ class Controller(Store):
         self.destages = 0  # destages under way
         self.draining = False
         self.timer = Alarm(clock, self.go_on)
-        self.counters: Counter[str] = Counter()
 
     @property
     def is_idle(self) -> bool:

@@ -35,9 +35,8 @@ from hybridsim.reference.clock import (
     in_turn,
     nothing,
 )
-from hybridsim.reference.device import Store
+from hybridsim.reference.device import Cache, Store
 from hybridsim.reference.runs import Run, covered, runs, split, touched
-from hybridsim.reference.tier import Tier
 
 LISTS = 32
 CHUNK = 256
@@ -523,13 +522,15 @@ CHUNK_BYTES = 100 * 2**20
 PIECE_LINES, LARGE_PIECE_LINES, MANY_LINES = 128, 1024, 4096  # of a pass, which goes by pieces
 
 
-class OpenCas:
-    """Sits between the source and the tiers."""
+class OpenCas(Cache):
+    """Open CAS: where a request goes, and jobs with their locks."""
+
+    parameters: OpenCasParameters
 
     def __init__(
-        self, clock: Clock, parameters: OpenCasParameters, slow: Store, fast: Tier
+        self, clock: Clock, parameters: OpenCasParameters, slow: Store, fast: Store
     ) -> None:
-        self.clock, self.parameters, self.slow, self.fast = clock, parameters, slow, fast
+        super().__init__(clock, parameters, slow, fast)
         p = parameters
         self.chunks = Chunks(CHUNK_BYTES // p.line_bytes)
         self.lines = Lines(p.lines, self.chunks)
@@ -544,7 +545,6 @@ class OpenCas:
         self.dirtied = 0
         self.backfills = 0
         self.blocked = False
-        self.counts: Counter[str] = Counter()
 
     def after(self, old: OpenCas, how: Restart) -> None:
         """Start now, with what the medium of another one that has stopped has (2.17)."""
@@ -885,7 +885,8 @@ class OpenCas:
     @property
     def counters(self) -> dict[str, int]:
         """The counters of `casadm --stats`, and additional ones."""
-        counts, each = self.counts, self.parameters.line_bytes // PAGE
+        counts = self.counts
+        each = self.parameters.line_bytes // PAGE
         dirty, clean = (
             sum(map(len, lists)) * each for lists in (self.lines.dirty, self.lines.clean)
         )
@@ -978,9 +979,11 @@ class Cleaner:
 
     def working(self) -> Iterator[Step]:
         """Clean the lines that the policy chooses, pass after pass, until no line is dirty."""
-        is_alru, wake_up_ns = self.parameters.cleaning == Cleaning.ALRU, self.parameters.wake_up_ns
+        is_alru = self.parameters.cleaning == Cleaning.ALRU
+        wake_up_ns = self.parameters.wake_up_ns
         while any(self.cache.lines.dirty):
-            lines, pause = [], wake_up_ns
+            lines: list[Line] = []
+            pause = wake_up_ns
             if is_alru:
                 lines = self.oldest()
             elif self.chunks.choose():
