@@ -711,21 +711,19 @@ class OpenCas(Cache):
         while True:
             job.lines = {each: line for each, line in job.lines.items() if line.holds == each}
             is_hit = self.is_hit(job)
-            misses = job.op == Op.READ and not is_hit
-            is_lost = len(job.lines) < len(job.core_lines) or (misses and not job.claim.exclusive)
-            is_past = (job.op == Op.READ and job.way == Way.PASS) or (
-                job.way == Way.INSERT and misses
-            )
+            if job.way == Way.INSERT:
+                shared_miss = job.op == Op.READ and not job.claim.exclusive and not is_hit
+                if len(job.lines) < len(job.core_lines) or shared_miss:
+                    job.claim.give_back()
+                    job.cut = False
+                    self.past(job, Path.MISS, Reason.BUSY)
+                    yield partial(self.lock, job)
+                    continue
+            reads_core = job.way == Way.PASS or (job.way == Way.INSERT and not is_hit)
             dirty = [line for _, line in sorted(job.lines.items()) if line.dirty]
-            if job.way == Way.INSERT and is_lost:
-                job.claim.give_back()
-                job.cut = False
-                self.past(job, Path.MISS, Reason.BUSY)
-                yield partial(self.lock, job)
-            elif is_past and dirty:
-                yield from self.cleaner.cleaning(dirty, job.thread)
-            else:
+            if job.op != Op.READ or not reads_core or not dirty:
                 break
+            yield from self.cleaner.cleaning(dirty, job.thread)
         self.count(job, is_hit)
         if job.op == Op.WRITE:
             yield from self.writing(job)
