@@ -372,7 +372,7 @@ Kind = Enum("Kind", "FILL THROUGH BACK")  # the origin of inserted data: a read,
 class OpenBucket:
     """A bucket that is open for new data."""
 
-    bucket: Bucket | None = None
+    bucket: Bucket
     left: int = 0
     end: int = -1
     task: int | None = None
@@ -421,7 +421,7 @@ class Bcache(Cache):
         self.waiting: deque[Insert] = deque()  # for a bucket; their tasks sleep
         self.resuming = False  # an event is scheduled that goes on with one of them
         self.hung_writes = 0
-        self.open = [OpenBucket() for _ in range(parameters.open_buckets)]  # oldest first
+        self.open = [OpenBucket(self.buckets.all[0]) for _ in range(parameters.open_buckets)]
         self.pending_counts: Counter[str] = Counter()
         self.shown: Counter[str] = Counter()
         self.sysfs = Alarm(clock, self.show)
@@ -739,8 +739,8 @@ class Bcache(Cache):
             bucket = self.buckets.take_for_data()
             if bucket is None:
                 return None
-            place.bucket, place.left = bucket, self.buckets.size
-        assert place.bucket is not None
+            place.bucket = bucket
+            place.left = self.buckets.size
         length = min(end - begin, place.left)
         at = (place.bucket.number + 1) * self.buckets.size - place.left
         place.left -= length
