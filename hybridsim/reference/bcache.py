@@ -34,10 +34,9 @@ from hybridsim.reference.clock import (
     in_turn,
     nothing,
 )
-from hybridsim.reference.device import Store
+from hybridsim.reference.device import Cache, Store
 from hybridsim.reference.parameters import Request
 from hybridsim.reference.runs import touched
-from hybridsim.reference.tier import Tier
 
 
 @dataclass(eq=False)
@@ -71,7 +70,8 @@ class Bypass:
     def why(self, now: int, request: Request) -> Reason | None:
         """Return the reason why a request is bypassed, or None."""
         congested = self.congested(now)
-        cutoff, length = self.parameters.sequential_cutoff_bytes, request.length
+        cutoff = self.parameters.sequential_cutoff_bytes
+        length = request.length
         if congested == 0 and cutoff == 0:
             return None
         task = self.tasks.setdefault(request.stream, Task())
@@ -156,7 +156,7 @@ class WriteBack:
         parameters: BcacheParameters,
         buckets: Buckets,
         slow: Store,
-        fast: Tier,
+        fast: Store,
     ) -> None:
         self.clock = clock
         self.parameters = parameters
@@ -372,7 +372,7 @@ Kind = Enum("Kind", "FILL THROUGH BACK")  # the origin of inserted data: a read,
 class OpenBucket:
     """A bucket that is open for new data."""
 
-    bucket: Bucket | None = None
+    bucket: Bucket
     left: int = 0
     end: int = -1
     task: int | None = None
@@ -407,18 +407,21 @@ class Job:
     hit_bytes: int = 0
 
 
-class Bcache:
-    """Sits between the source and the tiers."""
+class Bcache(Cache):
+    """bcache: requests and inserts; a task sleeps while its insert waits for a bucket."""
 
-    def __init__(self, clock: Clock, parameters: BcacheParameters, slow: Store, fast: Tier) -> None:
-        self.clock, self.slow, self.fast = clock, slow, fast
+    parameters: BcacheParameters
+
+    def __init__(
+        self, clock: Clock, parameters: BcacheParameters, slow: Store, fast: Store
+    ) -> None:
+        super().__init__(clock, parameters, slow, fast)
         self.begin(parameters, Buckets(clock, parameters, fast))
         self.writing = 0  # parts of inserts
         self.waiting: deque[Insert] = deque()  # for a bucket; their tasks sleep
         self.resuming = False  # an event is scheduled that goes on with one of them
         self.hung_writes = 0
-        self.open = [OpenBucket() for _ in range(parameters.open_buckets)]  # oldest first
-        self.counts: Counter[str] = Counter()
+        self.open = [OpenBucket(self.buckets.all[0]) for _ in range(parameters.open_buckets)]
         self.pending_counts: Counter[str] = Counter()
         self.shown: Counter[str] = Counter()
         self.sysfs = Alarm(clock, self.show)
@@ -427,7 +430,9 @@ class Bcache:
 
     def begin(self, parameters: BcacheParameters, buckets: Buckets) -> None:
         """Begin with these buckets."""
-        self.parameters, self.buckets, self.keys = parameters, buckets, buckets.keys
+        self.parameters = parameters
+        self.buckets = buckets
+        self.keys = buckets.keys
         self.bypass = Bypass(parameters, buckets.draw)
         self.write_back = WriteBack(self.clock, parameters, buckets, self.slow, self.fast)
         self.write_back.unlocked = self.wake_sleepers
@@ -436,7 +441,8 @@ class Bcache:
     @property
     def counters(self) -> dict[str, int]:
         """The counters of sysfs, and additional ones."""
-        buckets, cached = self.buckets, sum(key.size for key in self.keys.all if not key.fill)
+        buckets = self.buckets
+        cached = sum(key.size for key in self.keys.all if not key.fill)
         return {
             **self.counts,
             **{f"sysfs_{name}": number for name, number in self.shown.items()},
@@ -733,8 +739,8 @@ class Bcache:
             bucket = self.buckets.take_for_data()
             if bucket is None:
                 return None
-            place.bucket, place.left = bucket, self.buckets.size
-        assert place.bucket is not None
+            place.bucket = bucket
+            place.left = self.buckets.size
         length = min(end - begin, place.left)
         at = (place.bucket.number + 1) * self.buckets.size - place.left
         place.left -= length

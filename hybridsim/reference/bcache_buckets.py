@@ -15,9 +15,9 @@ from typing import Any
 from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Kernel, Op, Reason, Reuse
 from hybridsim.reference.clock import Alarm, Clock, Done, Step, expiry, in_turn, nothing
+from hybridsim.reference.device import Store
 from hybridsim.reference.policies import mixed
 from hybridsim.reference.runs import touched
-from hybridsim.reference.tier import Tier
 
 REGION = 64 * 1024
 serials = count()
@@ -137,13 +137,14 @@ class Keys:
 class Journal:
     """Collects keys; writes them when a request waits, an entry is full or 100 ms have passed."""
 
-    def __init__(self, clock: Clock, fast: Tier, begin: int, size: int, block: int) -> None:
+    def __init__(self, clock: Clock, fast: Store, begin: int, size: int, block: int) -> None:
         self.clock = clock
         self.fast = fast
         self.begin, self.size, self.block = begin, size, block
         self.cursor = 0
         self.keys = 0
-        self.timer, self.completing = Alarm(clock, self.time_is_up), Alarm(clock, self.complete_one)
+        self.timer = Alarm(clock, self.time_is_up)
+        self.completing = Alarm(clock, self.complete_one)
         self.dirty = self.due = self.writing = False
         self.allocator_waits: Done | None = None
         self.waiting: list[Done] = []
@@ -292,7 +293,7 @@ class Best:
 class Buckets:
     """All buckets, and the allocator."""
 
-    def __init__(self, clock: Clock, parameters: BcacheParameters, fast: Tier) -> None:
+    def __init__(self, clock: Clock, parameters: BcacheParameters, fast: Store) -> None:
         self.clock = clock
         self.parameters = parameters
         self.fast = fast
@@ -378,7 +379,8 @@ class Buckets:
             return None
         bucket = source.popleft()
         self.avail = max(self.avail - 1, 0)
-        bucket.used, bucket.mark = min(self.size, USED_MAX), mark
+        bucket.used = min(self.size, USED_MAX)
+        bucket.mark = mark
         return bucket
 
     def go_on(self) -> None:
@@ -424,7 +426,7 @@ class Buckets:
         self.writing_priorities = False
         self.incoming_written = True
 
-    def restart(self, clock: Clock, fast: Tier) -> None:
+    def restart(self, clock: Clock, fast: Store) -> None:
         """Start again, with nothing under way (2.17)."""
         self.clock, self.fast = clock, fast
         if self.writing_priorities:
@@ -507,7 +509,8 @@ class Buckets:
 
     def collecting(self) -> Iterator[Step]:
         """Take time if there are many nodes, then update the buckets from all keys."""
-        self.gc_running, self.changed_since = True, False
+        self.gc_running = True
+        self.changed_since = False
         self.to_gc = len(self.all) * self.size // 16
         rests = self.nodes // max(self.parameters.gc_nodes, self.nodes // 100)
         if self.nodes > 1 and rests:

@@ -23,11 +23,10 @@ from hybridsim.foundation.codes import (
 )
 from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.reference.clock import Alarm, Clock, Done, Parts, each_of, nothing
-from hybridsim.reference.device import Store
+from hybridsim.reference.device import Cache, Store
 from hybridsim.reference.limits import Bucket
 from hybridsim.reference.policies import Admission, Replacement
 from hybridsim.reference.runs import Runs, runs, split, touched
-from hybridsim.reference.tier import Tier
 
 Granules = set[int]
 
@@ -250,8 +249,10 @@ class Gathered:
         self.start = self.end = 0
 
 
-class PageCache:
-    """Sits between the source and the tiers."""
+class PageCache(Cache):
+    """A cache of pages, with policies."""
+
+    parameters: CacheParameters
 
     def __init__(
         self,
@@ -260,10 +261,11 @@ class PageCache:
         admission: Admission,
         replacement: Replacement,
         slow: Store,
-        fast: Tier,  # None if there are no pages
+        fast: Store,  # None if there are no pages
     ) -> None:
-        self.clock, self.parameters, self.slow, self.fast = clock, parameters, slow, fast
-        self.admission, self.replacement = admission, replacement
+        super().__init__(clock, parameters, slow, fast)
+        self.admission = admission
+        self.replacement = replacement
         granule_bytes = parameters.granule_bytes or parameters.page_bytes
         self.sizes = Sizes(parameters.page_bytes, granule_bytes, slow.capacity_bytes)
         self.pages: dict[int, Page] = {}
@@ -658,7 +660,8 @@ class Cleaner:
         self.is_limited = False
         self.last = 0  # time of the last request
         self.position = 0
-        self.rate, self.idle = Alarm(self.clock, self.go_on), Alarm(self.clock, self.go_on)
+        self.rate = Alarm(self.clock, self.go_on)
+        self.idle = Alarm(self.clock, self.go_on)
         self.bucket = Bucket(LimitParameters([Op.WRITE], 1, cache.parameters.clean_rate))
 
     def has_dirtied(self, page: Page) -> None:
@@ -808,7 +811,8 @@ class Preloader:
 
     def go_on(self) -> None:
         """Begin a round of reads if allowed, otherwise check again later."""
-        now, has_rate = self.clock.now, self.parameters.preload_rate > 0
+        now = self.clock.now
+        has_rate = self.parameters.preload_rate > 0
         if self.cache.slow.is_idle and self.quiet <= now:
             self.begin()
         elif has_rate and self.bucket.free <= now:
@@ -831,7 +835,8 @@ class Preloader:
             if not pages:
                 break
             round_pages += pages
-            start, length = pages[0].start, pages[-1].end - pages[0].start
+            start = pages[0].start
+            length = pages[-1].end - start
             total += length
             self.cache.counters["preload_reads"] += 1
             self.cache.counters["preload_bytes"] += length

@@ -30,7 +30,8 @@ class Clock(simpy.Environment):
     def arrive(self, time: int, number: int, action: Done) -> None:
         """Call `action` at `time`, after all events and the arrivals of lower number."""
         event = self.event()
-        event._ok, event._value = True, None
+        event._ok = True
+        event._value = None
         event.callbacks.append(lambda _: action())
         self.schedule(event, EventPriority(NORMAL + 1 + number), delay=time - self.now)
 
@@ -39,7 +40,8 @@ class Alarm:
     """A call that is scheduled at most once at a time."""
 
     def __init__(self, clock: Clock, action: Done) -> None:
-        self.clock, self.action = clock, action
+        self.clock = clock
+        self.action = action
         self.is_set = False
 
     def set(self, time: int | None = None) -> None:

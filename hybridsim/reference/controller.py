@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import partial
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import ControllerParameters
 from hybridsim.reference.clock import Alarm, Clock, Done, Parts, Step, in_turn
-from hybridsim.reference.device import Store
+from hybridsim.reference.device import Front, Store
 from hybridsim.reference.runs import Runs, covered, runs, split, touched
 
 SECTOR = 512
@@ -43,9 +42,6 @@ class Link:
         done()
 
 
-State = Enum("State", "READING DOOMED READY")  # of a window; if doomed, discarded on arrival
-
-
 @dataclass
 class Window:
     """A range of the array that is read ahead."""
@@ -53,7 +49,7 @@ class Window:
     number: int
     start: int
     end: int
-    state: State = State.READING
+    is_doomed: bool = False  # to be discarded on arrival
     waiting: list[tuple[int, Done]] = field(default_factory=list)  # (bytes, callback)
 
 
@@ -82,15 +78,18 @@ class Queued:
     flushing: bool = False
 
 
-class Controller(Store):
+class Controller(Front):
     """A RAID controller in front of the slow tier."""
 
+    parameters: ControllerParameters
+
     def __init__(self, clock: Clock, parameters: ControllerParameters, array: Store) -> None:
-        self.clock, self.parameters, self.array = clock, parameters, array
-        self.capacity_bytes, self.devices = array.capacity_bytes, array.devices
+        super().__init__(clock, parameters, array)
         self.link = Link(clock, parameters.latency_ns, parameters.rate)
         self.windows: dict[int, Window] = {}
-        self.recent: OrderedDict[int, None] = OrderedDict()  # READY windows, most recent last
+        self.recent: OrderedDict[int, None] = (
+            OrderedDict()
+        )  # windows that are read, most recent last
         self.runs = Runs(parameters.streams)
         self.lines: dict[int, Line] = {}
         self.waiting: list[int] = []  # lines that wait, longest first
@@ -100,7 +99,6 @@ class Controller(Store):
         self.destages = 0  # destages under way
         self.draining = False
         self.timer = Alarm(clock, self.go_on)
-        self.counters: Counter[str] = Counter()
 
     @property
     def is_idle(self) -> bool:
@@ -149,7 +147,7 @@ class Controller(Store):
                 in_dram += SECTOR
             elif window is None:
                 missing.append(sector)
-            elif window.state == State.READY:
+            elif window.number in self.recent:
                 self.recent.move_to_end(window.number)
                 in_dram += SECTOR
             else:
@@ -181,7 +179,7 @@ class Controller(Store):
     def window_of(self, sector: int) -> Window | None:
         """Return the window that holds a sector or will hold it, or None."""
         window = self.windows.get(sector * SECTOR // self.parameters.window_bytes)
-        if window is None or window.state == State.DOOMED or sector * SECTOR < window.start:
+        if window is None or window.is_doomed or sector * SECTOR < window.start:
             return None
         return window
 
@@ -210,10 +208,9 @@ class Controller(Store):
         def arrived() -> None:
             for size, done in window.waiting:
                 self.link.send(size, done)
-            if window.state == State.DOOMED:
+            if window.is_doomed:
                 del self.windows[window.number]
             else:
-                window.state = State.READY
                 self.recent[window.number] = None
 
         return arrived
@@ -221,11 +218,11 @@ class Controller(Store):
     def drop_window(self, number: int) -> None:
         """Drop a window."""
         window = self.windows[number]
-        if window.state == State.READY:
+        if number in self.recent:
             del self.windows[number]
             del self.recent[number]
         else:
-            window.state = State.DOOMED
+            window.is_doomed = True
 
     def invalidate(self, start: int, end: int) -> None:
         """Drop the windows that overlap a range."""

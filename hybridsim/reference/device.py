@@ -1,8 +1,9 @@
-"""The interfaces of what takes requests: devices, and what may be the slow tier."""
+"""The interfaces of what takes requests: devices, what may be the slow tier, and caches."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.reference.clock import Clock, Done
@@ -60,3 +61,28 @@ class Store(ABC):
         """
         self.submit(op, offset, length, done)
         return False
+
+
+class Front(Store):
+    """What is in front of an array, and takes its place."""
+
+    def __init__(self, clock: Clock, parameters: Any, array: Store) -> None:
+        self.clock = clock
+        self.parameters = parameters
+        self.array = array
+        self.capacity_bytes = array.capacity_bytes
+        self.devices = array.devices
+        self.counters = Counter()
+
+
+class Cache:
+    """Sits between the source and the tiers."""
+
+    parameters: Any
+
+    def __init__(self, clock: Clock, parameters: Any, slow: Store, fast: Store) -> None:
+        self.clock = clock
+        self.parameters = parameters
+        self.slow = slow
+        self.fast = fast
+        self.counts: Counter[str] = Counter()

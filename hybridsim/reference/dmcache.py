@@ -21,10 +21,9 @@ from hybridsim.reference.clock import (
     in_turn,
     nothing,
 )
-from hybridsim.reference.device import Store
+from hybridsim.reference.device import Cache, Store
 from hybridsim.reference.runs import covered, split, touched
 from hybridsim.reference.smq import Kind, Lock, Slot, Smq, Work
-from hybridsim.reference.tier import Tier
 
 
 @dataclass(eq=False)
@@ -116,7 +115,7 @@ class Worker:
 class Copier:
     """Copies parts of blocks: one thread, which sleeps while the disk holds back its write."""
 
-    def __init__(self, slow: Store, fast: Tier) -> None:
+    def __init__(self, slow: Store, fast: Store) -> None:
         self.slow, self.fast = slow, fast
         self.to_begin: deque[Done] = deque()
         self.to_send: deque[Done] = deque()
@@ -176,7 +175,7 @@ class Commits:
     """Writes the metadata, once for all waiters, and keeps them locked meanwhile (2.14.3)."""
 
     def __init__(
-        self, clock: Clock, delay: int, fast: Tier, start: int, unlocked: Callable[[], None]
+        self, clock: Clock, delay: int, fast: Store, start: int, unlocked: Callable[[], None]
     ) -> None:
         self.clock, self.delay = clock, delay
         self.fast = fast
@@ -224,13 +223,15 @@ class Commits:
 WAKE_NS = 1_024_000_000  # 250 jiffies of 4 ms, as a kernel's timer rounds them up
 
 
-class DmCache:
-    """Sits between the source and the tiers."""
+class DmCache(Cache):
+    """dm-cache, with its bios and workers."""
+
+    parameters: DmCacheParameters
 
     def __init__(
-        self, clock: Clock, parameters: DmCacheParameters, slow: Store, fast: Tier
+        self, clock: Clock, parameters: DmCacheParameters, slow: Store, fast: Store
     ) -> None:
-        self.clock, self.parameters, self.slow, self.fast = clock, parameters, slow, fast
+        super().__init__(clock, parameters, slow, fast)
         self.size = parameters.block_bytes
         self.whole = slow.capacity_bytes // self.size
         migrates = parameters.mode != DmMode.PASSTHROUGH
@@ -256,7 +257,6 @@ class DmCache:
         while slow.capacity_bytes // self.discard_bytes > 16_384:
             self.discard_bytes *= 2
         self.discarded: set[int] = set()
-        self.counts: Counter[str] = Counter()
 
     @property
     def counters(self) -> dict[str, int]:

@@ -254,22 +254,15 @@ class Command:
         return self.offset + self.length
 
 
-@dataclass
+@dataclass(eq=False)
 class Segment:
     """Bytes [start, end) that were read; the last one passed the head at `time`."""
 
     start: int
     end: int
     time: int
-
-
-@dataclass
-class Reading:
-    """The read-ahead of a segment up to byte `stop`, which it reaches at `time`."""
-
-    segment: Segment
-    stop: int
-    time: int
+    stop: int = 0  # of its read-ahead, which gets there at `stop_time`
+    stop_time: int = 0
 
 
 @dataclass
@@ -280,10 +273,6 @@ class Range:
     end: int
     ready: int  # when they have arrived from the host
     serial: int
-
-    def has(self, offset: int, end: int) -> bool:
-        """Whether all these bytes are in the range."""
-        return self.start <= offset and end <= self.end
 
 
 class Hdd(Device):
@@ -301,7 +290,7 @@ class Hdd(Device):
         self.queue: list[Command] = []  # for the arm; all lists here are oldest first
         # Reading.
         self.segments: list[Segment] = []  # least recently used first
-        self.reading: Reading | None = None
+        self.reading: Segment | None = None  # which the disk reads ahead, or did last
         # The write cache.
         self.ranges: list[Range] = []
         self.writing: list[Range] = []
@@ -531,14 +520,15 @@ class Hdd(Device):
 
     def is_at_hand(self, command: Command) -> bool:
         """Whether the data of a READ are in the write cache or a read segment."""
-        if any(each.has(command.offset, command.end) for each in self.cached()):
+        first, end = command.offset, command.end
+        if any(each.start <= first and end <= each.end for each in self.cached()):
             self.counters["write_cache_hits"] += 1
             return True
         if self.is_in_media_cache(command):
             return False
         for segment in reversed(self.segments):
-            begins = self.first_byte(segment) <= command.offset
-            if begins and command.end <= segment.end and segment.time <= self.clock.now:
+            begins = self.first_byte(segment) <= first
+            if begins and end <= segment.end and segment.time <= self.clock.now:
                 self.use(segment)
                 self.counters["read_ahead_hits"] += 1
                 return True
@@ -553,55 +543,51 @@ class Hdd(Device):
         """Stop the read-ahead; the segment keeps what has passed by now."""
         if self.reading is None:
             return
-        segment = self.reading.segment
+        segment = self.reading
         segment.start = self.first_byte(segment)
-        segment.end = self.position(self.reading)
+        segment.end = self.position(segment)
         segment.time = self.clock.now
         self.reading = None
 
-    def covering(self, command: Command) -> Reading | None:
+    def covering(self, command: Command) -> Segment | None:
         """Return the read-ahead that has or will reach the first byte of a READ, or None."""
         reading = self.reading
         if command.op != Op.READ or reading is None or self.is_in_media_cache(command):
             return None
-        first = self.first_byte(reading.segment)
+        first = self.first_byte(reading)
         return reading if first <= command.offset <= reading.stop else None
 
-    def position(self, reading: Reading) -> int:
+    def position(self, reading: Segment) -> int:
         """Return the byte that the read-ahead has reached."""
-        if self.clock.now >= reading.time:
+        if self.clock.now >= reading.stop_time:
             return reading.stop
-        segment = reading.segment
-        passed = self.platters.passed(segment.end, max(0, self.clock.now - segment.time))
-        return min(segment.end + passed, reading.stop)
+        passed = self.platters.passed(reading.end, max(0, self.clock.now - reading.time))
+        return min(reading.end + passed, reading.stop)
 
     def first_byte(self, segment: Segment) -> int:
         """Return the first byte of a segment that later ones have not replaced."""
-        end = segment.end
-        if self.reading is not None and self.reading.segment is segment:
-            end = self.position(self.reading)
+        end = self.position(segment) if segment is self.reading else segment.end
         return max(segment.start, end - self.parameters.segment_bytes)
 
     def ready_for_hit(self, command: Command) -> int:
         """Return when a command without an access of its own is ready."""
         return max(self.clock.now, command.submitted + self.overhead("hit_ns", command))
 
-    def is_streamed(self, command: Command, reading: Reading) -> bool:
+    def is_streamed(self, command: Command, reading: Segment) -> bool:
         """Whether the read-ahead serves a covered READ."""
-        return command.end <= reading.stop or reading.time >= self.ready_for_hit(command)
+        return command.end <= reading.stop or reading.stop_time >= self.ready_for_hit(command)
 
-    def stream(self, command: Command, reading: Reading) -> int:
+    def stream(self, command: Command, segment: Segment) -> int:
         """Serve a READ from the read-ahead; return its completion time."""
-        segment = reading.segment
         ready = self.ready_for_hit(command)
         arrived = ready + self.wire(command.length)
         self.counters["read_ahead_hits"] += 1
         if command.end <= segment.end:  # (a) all read
             self.use(segment)
             return arrived
-        still_reads = reading.time >= ready
+        still_reads = segment.stop_time >= ready
         segment.start = self.first_byte(segment)
-        if not still_reads and self.stop(segment.start, command.end) <= reading.stop:
+        if not still_reads and self.stop(segment.start, command.end) <= segment.stop:
             self.use(segment)  # (c) all read, and nothing to read ahead
             return arrived
         self.track = self.platters.track(command.end - 1)
@@ -610,18 +596,18 @@ class Hdd(Device):
             self.read_on(segment, segment.end, command.end, passed)
             return max(arrived, passed)
         # (c) all read; there is room again, so the disk reads on from where it stopped
-        turn = (self.platters.angle(reading.stop) - ready) % self.parameters.rev_ns
-        back = self.platters.stream(command.end, reading.stop - command.end)
+        turn = (self.platters.angle(segment.stop) - ready) % self.parameters.rev_ns
+        back = self.platters.stream(command.end, segment.stop - command.end)
         self.read_on(segment, segment.end, command.end, ready + turn - back)
         return arrived
 
-    def read_rest(self, command: Command, reading: Reading) -> int:
+    def read_rest(self, command: Command, segment: Segment) -> int:
         """(d) Read the bytes beyond where the read-ahead stopped; return the completion time."""
-        reading.segment.start = self.first_byte(reading.segment)
-        begin = self.reach(self.ready(command), reading.stop, write=False)
-        length = command.end - reading.stop
-        passed = begin + self.pass_over(reading.stop, length)
-        self.read_on(reading.segment, reading.stop, command.end, passed)
+        segment.start = self.first_byte(segment)
+        begin = self.reach(self.ready(command), segment.stop, write=False)
+        length = command.end - segment.stop
+        passed = begin + self.pass_over(segment.stop, length)
+        self.read_on(segment, segment.stop, command.end, passed)
         return self.sent(begin, passed, length)
 
     def sent(self, begin: int, passed: int, length: int) -> int:
@@ -666,11 +652,12 @@ class Hdd(Device):
         p = self.parameters
         if p.read_tracks:
             segment.start = min(segment.start, self.platters.track_start(begin))
-        stop = self.stop(segment.start, end)
+        segment.stop = self.stop(segment.start, end)
         segment.start = max(segment.start, end - p.read_behind_bytes)
         segment.end = end
         segment.time = time
-        self.reading = Reading(segment, stop, time + self.platters.stream(end, stop - end))
+        segment.stop_time = time + self.platters.stream(end, segment.stop - end)
+        self.reading = segment
         self.use(segment)
 
     # The write cache.

@@ -593,10 +593,14 @@ class Budgeted:
     """Two policies, or one that is both, within a write budget."""
 
     def __init__(self, admission: Admission, replacement: Replacement, budget: Budget) -> None:
-        self.admission, self.replacement, self.budget = admission, replacement, budget
+        self.admission = admission
+        self.replacement = replacement
+        self.budget = budget
         self.last_victim: int | None = None
-        self.request, self.evicted = admission.request, admission.evicted
-        self.admit, self.touch = replacement.admit, replacement.touch
+        self.request = admission.request
+        self.evicted = admission.evicted
+        self.admit = replacement.admit
+        self.touch = replacement.touch
         self.remove = replacement.remove
 
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:

@@ -136,15 +136,12 @@ class Machine:
         return all(store.is_idle for store in (self.slow, *self.tiers.values()))
 
     def issue(self, number: int) -> None:
-        """Submit a request to the cache; on completion append its fact and notify the source."""
-        self.submit(number, self.source.request(number), lambda: self.source.completed(number))
-
-    def submit(self, number: int, request: Request, then: Done) -> None:
-        """Submit a request to the cache; on completion append its fact, and call `then`."""
-        in_turn(self.serving(number, request), then)
+        """Submit a request to the cache, and notify the source of its completion."""
+        steps = self.serving(number, self.source.request(number))
+        in_turn(steps, lambda: self.source.completed(number))
 
     def serving(self, number: int, request: Request) -> Iterator[Step]:
-        """Pass a request through host and cache, and back."""
+        """Pass a request through host and cache, and back; append its fact."""
         issued = self.clock.now - self.source.shift
         self.under_way += 1
         verdicts: list[Verdict] = []
@@ -350,7 +347,7 @@ class Life:
         def done() -> None:
             reads.under_way -= 1
 
-        machine.submit(PASS_FROM + reads.number, request, done)
+        in_turn(machine.serving(PASS_FROM + reads.number, request), done)
         reads.number += 1
         if reads.at == reads.end:
             self.reads = None

@@ -35,9 +35,8 @@ from hybridsim.reference.clock import (
     in_turn,
     nothing,
 )
-from hybridsim.reference.device import Store
+from hybridsim.reference.device import Cache, Store
 from hybridsim.reference.runs import Run, covered, runs, split, touched
-from hybridsim.reference.tier import Tier
 
 LISTS = 32
 CHUNK = 256
@@ -523,13 +522,15 @@ CHUNK_BYTES = 100 * 2**20
 PIECE_LINES, LARGE_PIECE_LINES, MANY_LINES = 128, 1024, 4096  # of a pass, which goes by pieces
 
 
-class OpenCas:
-    """Sits between the source and the tiers."""
+class OpenCas(Cache):
+    """Open CAS: where a request goes, and jobs with their locks."""
+
+    parameters: OpenCasParameters
 
     def __init__(
-        self, clock: Clock, parameters: OpenCasParameters, slow: Store, fast: Tier
+        self, clock: Clock, parameters: OpenCasParameters, slow: Store, fast: Store
     ) -> None:
-        self.clock, self.parameters, self.slow, self.fast = clock, parameters, slow, fast
+        super().__init__(clock, parameters, slow, fast)
         p = parameters
         self.chunks = Chunks(CHUNK_BYTES // p.line_bytes)
         self.lines = Lines(p.lines, self.chunks)
@@ -544,7 +545,6 @@ class OpenCas:
         self.dirtied = 0
         self.backfills = 0
         self.blocked = False
-        self.counts: Counter[str] = Counter()
 
     def after(self, old: OpenCas, how: Restart) -> None:
         """Start now, with what the medium of another one that has stopped has (2.17)."""
@@ -711,21 +711,19 @@ class OpenCas:
         while True:
             job.lines = {each: line for each, line in job.lines.items() if line.holds == each}
             is_hit = self.is_hit(job)
-            misses = job.op == Op.READ and not is_hit
-            is_lost = len(job.lines) < len(job.core_lines) or (misses and not job.claim.exclusive)
-            is_past = (job.op == Op.READ and job.way == Way.PASS) or (
-                job.way == Way.INSERT and misses
-            )
+            if job.way == Way.INSERT:
+                shared_miss = job.op == Op.READ and not job.claim.exclusive and not is_hit
+                if len(job.lines) < len(job.core_lines) or shared_miss:
+                    job.claim.give_back()
+                    job.cut = False
+                    self.past(job, Path.MISS, Reason.BUSY)
+                    yield partial(self.lock, job)
+                    continue
+            reads_core = job.way == Way.PASS or (job.way == Way.INSERT and not is_hit)
             dirty = [line for _, line in sorted(job.lines.items()) if line.dirty]
-            if job.way == Way.INSERT and is_lost:
-                job.claim.give_back()
-                job.cut = False
-                self.past(job, Path.MISS, Reason.BUSY)
-                yield partial(self.lock, job)
-            elif is_past and dirty:
-                yield from self.cleaner.cleaning(dirty, job.thread)
-            else:
+            if job.op != Op.READ or not reads_core or not dirty:
                 break
+            yield from self.cleaner.cleaning(dirty, job.thread)
         self.count(job, is_hit)
         if job.op == Op.WRITE:
             yield from self.writing(job)
@@ -885,7 +883,8 @@ class OpenCas:
     @property
     def counters(self) -> dict[str, int]:
         """The counters of `casadm --stats`, and additional ones."""
-        counts, each = self.counts, self.parameters.line_bytes // PAGE
+        counts = self.counts
+        each = self.parameters.line_bytes // PAGE
         dirty, clean = (
             sum(map(len, lists)) * each for lists in (self.lines.dirty, self.lines.clean)
         )
@@ -978,9 +977,11 @@ class Cleaner:
 
     def working(self) -> Iterator[Step]:
         """Clean the lines that the policy chooses, pass after pass, until no line is dirty."""
-        is_alru, wake_up_ns = self.parameters.cleaning == Cleaning.ALRU, self.parameters.wake_up_ns
+        is_alru = self.parameters.cleaning == Cleaning.ALRU
+        wake_up_ns = self.parameters.wake_up_ns
         while any(self.cache.lines.dirty):
-            lines, pause = [], wake_up_ns
+            lines: list[Line] = []
+            pause = wake_up_ns
             if is_alru:
                 lines = self.oldest()
             elif self.chunks.choose():

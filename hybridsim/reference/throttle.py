@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass, field
 from math import isqrt
 
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.foundation.machine_parameters import ThrottleParameters
 from hybridsim.reference.clock import JIFFY, Clock, Done
-from hybridsim.reference.device import Store
+from hybridsim.reference.device import Front, Store
 
 MS = 10**6
 
@@ -24,12 +24,13 @@ class Queue:
     waiting: deque[tuple[int, Done, Done | None]] = field(default_factory=deque)
 
 
-class Throttle(Store):
+class Throttle(Front):
     """Takes the place of the slow tier, which lies behind it and is one device."""
 
-    def __init__(self, clock: Clock, parameters: ThrottleParameters, tier: Store) -> None:
-        self.clock, self.parameters, self.tier = clock, parameters, tier
-        self.capacity_bytes, self.devices = tier.capacity_bytes, tier.devices
+    parameters: ThrottleParameters
+
+    def __init__(self, clock: Clock, parameters: ThrottleParameters, array: Store) -> None:
+        super().__init__(clock, parameters, array)
         self.background, self.discards = Queue(), Queue(for_discards=True)
         self.step = 0
         self.full = False
@@ -40,14 +41,14 @@ class Throttle(Store):
         self.watched: object = None
         self.read_samples: list[int] = []
         self.write_samples = 0
-        self.counters: Counter[str] = Counter(
+        self.counters.update(
             slow_held_writes=0, slow_held_ns=0, slow_throttle_windows=0, slow_throttled_windows=0
         )
 
     @property
     def is_idle(self) -> bool:
         """Whether every request is complete."""
-        return self.tier.is_idle and not (self.background.waiting or self.discards.waiting)
+        return self.array.is_idle and not (self.background.waiting or self.discards.waiting)
 
     # Depths.
 
@@ -91,7 +92,7 @@ class Throttle(Store):
         elif plain == Op.DISCARD:
             self.enter(self.discards, op, offset, length, done)
         else:
-            self.tier.submit(op, offset, length, self.sampled(done))
+            self.array.submit(op, offset, length, self.sampled(done))
 
     def submit_background(
         self, op: int, offset: int, length: int, done: Done, let_in: Done | None = None
@@ -99,7 +100,7 @@ class Throttle(Store):
         """Take a write that nobody waits for, or a FLUSH; each waits in the same queue."""
         is_flush = op & OP_MASK == Op.FLUSH or length == 0
         if is_flush and not self.parameters.has_write_cache:
-            self.tier.submit(op, offset, length, done)
+            self.array.submit(op, offset, length, done)
             return False
         self.enter(self.background, op, offset, length, done, let_in)
         return bool(self.background.waiting)
@@ -120,7 +121,7 @@ class Throttle(Store):
                 self.read_samples.append(took)
             done()
 
-        self.tier.submit(op, offset, length, complete)
+        self.array.submit(op, offset, length, complete)
 
     def sampled(self, done: Done) -> Done:
         """Return what counts a write or discard that is complete."""
@@ -151,7 +152,7 @@ class Throttle(Store):
 
         def go() -> None:
             queue.inflight += 1
-            self.tier.submit(op, offset, length, ended)
+            self.array.submit(op, offset, length, ended)
             if self.armed is None:
                 self.arm()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,9 +22,8 @@ from hybridsim.reference.clock import (
     in_turn,
     nothing,
 )
-from hybridsim.reference.device import Store
+from hybridsim.reference.device import Cache, Store
 from hybridsim.reference.runs import covered, runs, touched
-from hybridsim.reference.tier import Tier
 
 SUPERBLOCK_BYTES, REGION_BYTES, REGION_SLOTS = 4 * 1024, 64 * 1024, 4096
 
@@ -78,7 +77,8 @@ class Commits:
 
     def committing(self) -> Iterator[Step]:
         """Yield the steps of a commit."""
-        cache, has_allocated = self.cache, self.allocated > 0
+        cache = self.cache
+        has_allocated = self.allocated > 0
         self.allocated, self.overwrote = 0, False
         self.count += 1
         self.locked = True
@@ -211,13 +211,15 @@ class Job:
     held: Done | None = None  # a part that is open while the job waits for a slot
 
 
-class Writecache:
-    """Sits between the source and the tiers."""
+class Writecache(Cache):
+    """dm-writecache, with its queue of requests and its writer."""
+
+    parameters: WritecacheParameters
 
     def __init__(
-        self, clock: Clock, parameters: WritecacheParameters, slow: Store, fast: Tier
+        self, clock: Clock, parameters: WritecacheParameters, slow: Store, fast: Store
     ) -> None:
-        self.clock, self.parameters, self.slow, self.fast = clock, parameters, slow, fast
+        super().__init__(clock, parameters, slow, fast)
         self.size = parameters.block_bytes
         self.slots = [Slot(number) for number in range(parameters.blocks)]
         self.free = deque(self.slots)
@@ -227,10 +229,8 @@ class Writecache:
         self.commits = Commits(self)
         self.timer = Alarm(clock, self.autocommit)
         self.commits_next = False  # whether the timer found the cache locked
-        self.server, self.writer = (
-            Alarm(clock, self.serve_first),
-            Alarm(clock, lambda: in_turn(self.begin_pass())),
-        )
+        self.server = Alarm(clock, self.serve_first)
+        self.writer = Alarm(clock, lambda: in_turn(self.begin_pass()))
         self.drains = False
         self.copier = Copier(self)
         self.around = 0
@@ -241,7 +241,6 @@ class Writecache:
         self.flushing = False
         self.chooses = False  # whether a commit is the writer's, which then chooses
         self.frees: Done | None = None  # frees copies, when the lock is free
-        self.counts: Counter[str] = Counter()
         self.high, self.low = parameters.high_watermark_blocks, parameters.low_watermark_blocks
         self.cleans = False  # whether it caches no more blocks
 
