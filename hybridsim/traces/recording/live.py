@@ -24,7 +24,7 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import RecordingError
 from hybridsim.jit import kernel, loop
 from hybridsim.requests.rows import Requests, joined, no_requests
-from hybridsim.traces.formats.blktrace_records import SECTOR_MAX, SPLIT, u32, u64
+from hybridsim.traces.formats.blktrace import SECTOR_MAX, SPLIT, u32, u64
 from hybridsim.traces.formats.ftrace import parse_rwbs
 from hybridsim.traces.formats.pairing import (
     EVENT,
