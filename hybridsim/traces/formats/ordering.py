@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,30 +92,22 @@ def _not_before(last_ns: int, part: Requests, findings: Findings) -> Requests:
     return part._replace(arrival_ns=arrival_ns, complete_ns=complete_ns)
 
 
-def are_whole_seconds(part: Requests) -> bool:
-    """Return whether times have a resolution of 1 s: all are whole, and several are equal."""
-    seconds = part.arrival_ns // SECOND_NS
-    return (
-        part.rows >= SPREAD_MIN
-        and bool((part.arrival_ns % SECOND_NS == 0).all())
-        and 1 < len(np.unique(seconds)) < part.rows
-    )
-
-
 def spread_if_whole(
     parts: Iterable[Requests], whole_seconds: bool | None
 ) -> tuple[bool, Iterator[Requests]]:
     """Return whether times are in whole seconds, and the requests, then spread over each second.
 
-    With `whole_seconds` None, that is decided by the times of the first part.
+    With `whole_seconds` None, that is decided by the times of the first part: all are whole, and
+    several are equal.
     """
     rest = iter(parts)
-    first = next(rest, None)
-    if first is None:
-        return bool(whole_seconds), iter(())
-    whole = are_whole_seconds(first) if whole_seconds is None else whole_seconds
-    every = chain([first], rest)
-    return whole, spread_seconds(every) if whole else every
+    first = [*islice(rest, 1)]
+    if whole_seconds is None:
+        times_ns = first[0].arrival_ns if first else np.zeros(0, np.int64)
+        whole_seconds = len(times_ns) >= SPREAD_MIN and not (times_ns % SECOND_NS).any()
+        whole_seconds = whole_seconds and 1 < len(np.unique(times_ns)) < len(times_ns)
+    every = chain(first, rest)
+    return whole_seconds, spread_seconds(every) if whole_seconds else every
 
 
 def spread_seconds(parts: Iterable[Requests]) -> Iterator[Requests]:
@@ -125,15 +117,12 @@ def spread_seconds(parts: Iterable[Requests]) -> Iterator[Requests]:
     """
     waiting: list[Requests] = []
     for part in parts:
-        if not waiting or part.arrival_ns[-1] == waiting[0].arrival_ns[0]:
-            waiting.append(part)
-            if part.arrival_ns[0] == part.arrival_ns[-1]:
-                continue
-            waiting.pop()
-        whole = joined([*waiting, part])
+        waiting.append(part)
+        if waiting[0].arrival_ns[0] == part.arrival_ns[-1]:
+            continue
+        whole = joined(waiting)
         cut = int(np.searchsorted(whole.arrival_ns, whole.arrival_ns[-1]))
-        if cut:
-            yield _spread(whole.between(0, cut))
+        yield _spread(whole.between(0, cut))
         waiting = [whole.between(cut, whole.rows)]
     if waiting:
         yield _spread(joined(waiting))
