@@ -86,10 +86,7 @@ def _not_before(last_ns: int, part: Requests, findings: Findings) -> Requests:
         count=late,
         fix="sort the file by time",
     )
-    arrival_ns = np.maximum(part.arrival_ns, last_ns)
-    known = part.complete_ns >= 0
-    complete_ns = np.where(known, np.maximum(part.complete_ns, arrival_ns), part.complete_ns)
-    return part._replace(arrival_ns=arrival_ns, complete_ns=complete_ns)
+    return part.not_before(last_ns)
 
 
 def spread_if_whole(
@@ -133,10 +130,7 @@ def _spread(part: Requests) -> Requests:
     begins = np.flatnonzero(np.concatenate(([True], second[1:] != second[:-1])))
     counts = np.diff(np.append(begins, len(second)))
     rank = np.arange(len(second)) - np.repeat(begins, counts)
-    arrival_ns = second + rank * SECOND_NS // np.repeat(counts, counts)
-    known = part.complete_ns >= 0
-    complete_ns = np.where(known, part.complete_ns + arrival_ns - second, part.complete_ns)
-    return part._replace(arrival_ns=arrival_ns, complete_ns=complete_ns)
+    return part.later(rank * SECOND_NS // np.repeat(counts, counts))
 
 
 def origin_of(since_1970: bool | None, first_ns: int) -> int | None:
