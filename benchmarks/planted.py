@@ -47,8 +47,7 @@ POLICIES, PAGE, BCACHE = "caches/policies/", "caches/page/", "caches/bcache/"
 OPENCAS, DMCACHE, WRITECACHE = "caches/opencas/", "caches/dmcache/", "caches/writecache/"
 DEVICES, HDD, RAID = "storage/devices/", "storage/devices/hdd/", "storage/raid/"
 COUNTERPARTS = {
-    "source": ("requests/source.py", "engine/think.py", "requests/inflight.py", "requests/jobs.py",
-        "requests/depths.py"),
+    "source": ("requests/source.py", "engine/think.py", "requests/inflight.py", "requests/jobs.py"),
     "limits": ("jit/limits.py", "requests/host.py"),
     "machine": tuple("engine/" + name for name in ("machine.py", "loops.py", "stack.py",
         "life.py")),

@@ -34,7 +34,7 @@ ONE_LINE = {
 def thinned() -> bytes:
     """Return a thinned capture of two minutes: all kinds of blocks."""
     with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder) / "a", None)
+        store = Store(Path(folder) / "a")
         thinner = Thinner(store, Settings(rate=0.5, region_bytes=4096))
         rows = no_requests(400)
         rows.arrival_ns[:] = np.arange(400) * 300 * 10**6

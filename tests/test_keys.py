@@ -30,7 +30,7 @@ from hybridsim.foundation.machine_parameters import (
     VolumeParameters,
 )
 from hybridsim.foundation.toml.table import key_of
-from hybridsim.requests import depths, jobs
+from hybridsim.requests import jobs
 from hybridsim.requests.host import Host
 from hybridsim.requests.jobs import Jobs
 from hybridsim.scenario import Backing, Cache, Scenario
@@ -179,11 +179,7 @@ def test_a_key_of_the_array_or_the_host_has_one_default(table, model):
 def test_the_columns_of_jobs_are_their_parameters():
     for number, each in enumerate(fields(JobParameters)):
         name = each.name.upper()
-        assert getattr(jobs, name, number) == number
-        if hasattr(depths, name):
-            assert jobs.OF_DEPTHS[getattr(depths, name)] == number
-        else:
-            assert hasattr(jobs, name)
+        assert getattr(jobs, name) == number
 
 
 def test_no_table_names_a_key_that_its_field_names():

@@ -36,7 +36,7 @@ from hybridsim.foundation.codes import BcacheMode, CasMode, Cleaning, Level, Op
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.machine_parameters import RebuildParameters
-from hybridsim.requests.depths import (
+from hybridsim.requests.jobs import (
     BROKE_NS,
     DEPTH,
     DRAINS,
@@ -48,6 +48,7 @@ from hybridsim.requests.depths import (
     LIMIT_READ_NS,
     MEASURED_NS,
     NOW,
+    PAUSE_EVERY_NS,
     RAMP_NS,
     SINCE_NS,
     TARGET_NS,
@@ -219,7 +220,7 @@ def test_findings_of_one_code_add_up_and_keep_three_places():
 
 @pytest.mark.parametrize("is_last", [0, 1])
 def test_results_are_reset_before_the_window_at_the_depth_that_was_found(is_last):
-    depths = Depths.new(np.zeros((2, 9), np.int64))
+    depths = Depths.new(np.zeros((2, PAUSE_EVERY_NS + 1), np.int64))
     depths.state[1, IS_FOUND], depths.state[1, IS_LAST], depths.state[1, DRAINS] = 1, is_last, 1
     assert depths.drained(700, 1) == (not is_last)
     assert depths.state[1, [DRAINS, SINCE_NS, IS_LAST]].tolist() == [0, 700, 1]
@@ -348,7 +349,7 @@ def test_bcache_lets_no_request_bypass_a_slow_device_for_less_than_a_sector():
 
 
 def test_a_flush_is_not_judged_by_a_latency_target():
-    options = np.zeros((1, 9), np.int64)
+    options = np.zeros((1, PAUSE_EVERY_NS + 1), np.int64)
     options[0, [DEPTH, TARGET_NS, WINDOW_NS]] = 8, 1000, 10**9
     depths = Depths.new(options)
     depths.on_completion(5, 0, int(Op.FLUSH), 10**6)
@@ -358,7 +359,7 @@ def test_a_flush_is_not_judged_by_a_latency_target():
 
 
 def test_a_search_doubles_the_depth_until_a_window_fails():
-    options = np.zeros((1, 9), np.int64)
+    options = np.zeros((1, PAUSE_EVERY_NS + 1), np.int64)
     options[0, [DEPTH, TARGET_NS]] = 50, 1000
     depths = Depths.new(options)
     seen = [int(depths.state[0, NOW])]
@@ -372,7 +373,7 @@ def test_a_search_doubles_the_depth_until_a_window_fails():
 
 
 def test_only_the_first_late_request_after_the_ramp_ends_a_job():
-    options = np.zeros((1, 9), np.int64)
+    options = np.zeros((1, PAUSE_EVERY_NS + 1), np.int64)
     options[0, [DEPTH, RAMP_NS, LIMIT_READ_NS]] = 8, 100, 1000
     depths = Depths.new(options)
     depths.begin(50, 0)

@@ -83,7 +83,7 @@ def test_pages_are_not_kept_as_nobody_knows_who_wrote_to_an_export(disks):
 
 def test_it_waits_for_what_a_killed_one_had_sent(disks, monkeypatch):
     waited = []
-    monkeypatch.setattr(remote.time, "sleep", waited.append)
+    monkeypatch.setattr(serve.time, "sleep", waited.append)
     monkeypatch.setattr(remote, "SETTLES_S", 5.0)
     with serve.served(setting()):
         assert 5.0 in waited

@@ -65,7 +65,7 @@ def load(seconds, rate=50, seed=1, span=1 << 30, begin_ns=0):
 
 def written(path, rows, chunk=10**9, **settings):
     """Write the thinned capture of requests, `chunk` of them at a time; return its bytes."""
-    store = Store(path, settings.get("max_bytes"))
+    store = Store(path)
     thinner = Thinner(store, Settings(**settings))
     for start in range(0, rows.rows, chunk):
         thinner.take(rows.between(start, start + chunk))
@@ -217,7 +217,7 @@ class TestFile:
 
     def test_a_file_stays_within_its_maximum_at_all_times(self, tmp_path):
         rows, most = load(6 * 3600, rate=8), 1 << 19
-        store = Store(tmp_path / "a", most)
+        store = Store(tmp_path / "a")
         thinner = Thinner(store, Settings(max_bytes=most, region_bytes=65536))
         for start in range(0, rows.rows, 500):
             thinner.take(rows.between(start, start + 500))
@@ -229,7 +229,7 @@ class TestFile:
     def test_nor_does_the_last_minute_make_it_larger(self, tmp_path, most):
         """One minute with many requests: what it takes in full may be more than the maximum."""
         rows = load(70, rate=1000)
-        store = Store(tmp_path / "a", most)
+        store = Store(tmp_path / "a")
         thinner = Thinner(store, Settings(max_bytes=most, region_bytes=65536))
         thinner.take(rows)
         thinner.finish()
@@ -297,7 +297,7 @@ class TestFile:
         assert opened.warnings == []
 
     def test_a_clock_that_was_set_back_keeps_the_order(self, tmp_path):
-        store = Store(tmp_path / "a", None)
+        store = Store(tmp_path / "a")
         thinner = Thinner(store, Settings())
         thinner.take(load(10))
         back = load(10, seed=2)

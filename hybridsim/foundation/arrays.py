@@ -28,6 +28,20 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[is_first]
 
 
+def runs(first: Ints, count: Ints) -> Ints:
+    """Return the integers of runs, one after the other: count[i] ascending ones from first[i]."""
+    result: Ints = np.arange(count.sum()) + np.repeat(first - np.cumsum(count) + count, count)
+    return result
+
+
+def hashed(numbers: Ints, seed: int = 0) -> NDArray[np.uint64]:
+    """Return a 64-bit hash of each number: the finaliser of splitmix64 (public domain)."""
+    mixed = numbers.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
 def longer(column: NDArray[Any], length: int, fill: int = 0) -> NDArray[Any]:
     """Return a copy of `column` extended to `length` entries; the new ones are `fill`.
 

@@ -3,8 +3,7 @@
 rows      requests of a trace as equally long columns, and findings about the trace
 pages     requests split into accesses to pages of a cache
 source    when recorded requests are issued: at their times, at a queue depth, after think times
-jobs      several closed loops with requests of their own, as fio's jobs
-depths    the queue depth of a job: fixed, or the largest that meets a latency target
+jobs      several closed loops with requests of their own, as fio's jobs, and their queue depths
 host      limits of the host: requests and bytes per second
 inflight  requests in flight, and the fact that each records on completion
 """

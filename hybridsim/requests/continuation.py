@@ -34,9 +34,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hybridsim.foundation.arrays import Ints, distinct
+from hybridsim.foundation.arrays import Ints, distinct, runs
 from hybridsim.foundation.codes import Op
-from hybridsim.requests.rows import UNKNOWN, Requests, joined
+from hybridsim.requests.rows import Requests, joined
 
 REGION_BYTES = 1 << 16
 PAGE_BYTES = 1 << 12  # of the smallest pages of caches; regions are those of larger ones
@@ -126,7 +126,9 @@ def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 <<
         as_one = np.where(ahead_bytes > 0, ahead_bytes, (target - places.region) * REGION_BYTES)
         is_one = stays | streams.is_joined | (ahead_bytes > 0)
         shift = np.where(is_one[places.of_page], as_one[places.of_page], shift)
-        current = _later_rows(repeated, shift[places.of_request], (len(parts) + 1) * span_ns)
+        shift = np.where(repeated.length_bytes > 0, shift[places.of_request], 0)
+        current = repeated._replace(offset_bytes=repeated.offset_bytes + shift)
+        current = current.later((len(parts) + 1) * span_ns)
         before = window(current)
         is_new = ~np.isin(before.region, seen, assume_unique=True)
         order = np.argsort(np.append(seen, before.region[is_new]))
@@ -208,9 +210,8 @@ def _touches(rows: Requests) -> tuple[Ints, Ints]:
     """Return the regions that requests touch, in their order, and whether to write."""
     rows = _with_data(rows)
     first, count = _units(rows, REGION_BYTES)
-    nth = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     is_write = (rows.op != Op.READ).astype(np.int64)
-    return np.repeat(first, count) + nth, np.repeat(is_write, count)
+    return runs(first, count), np.repeat(is_write, count)
 
 
 def _spans(rows: Requests) -> Spans:
@@ -360,27 +361,9 @@ def _moved(places: Places, target: Ints, before: Requests) -> Ints:
 
 def _ranks(group: Ints) -> tuple[Ints, Ints, Ints]:
     """Return of each the first of its group, how many these are, and the rank among them."""
-    order = np.argsort(group, kind="stable")
-    _, start, place, count = np.unique(
-        group[order], return_index=True, return_inverse=True, return_counts=True
+    _, first, place, count = np.unique(
+        group, return_index=True, return_inverse=True, return_counts=True
     )
-    first, size, nth = (np.empty(len(group), np.int64) for _ in range(3))
-    first[order], size[order] = order[start[place]], count[place]
-    nth[order] = np.arange(len(group)) - start[place]
-    return first, size, nth
-
-
-def _later_rows(repeated: Requests, shift: Ints, later_ns: int) -> Requests:
-    """Return the repeated requests so many bytes further, and later."""
-    shift[repeated.length_bytes == 0] = 0
-    times = {
-        name: np.where(
-            getattr(repeated, name) == UNKNOWN, UNKNOWN, getattr(repeated, name) + later_ns
-        )
-        for name in ("dispatch_ns", "complete_ns")
-    }
-    return repeated._replace(
-        offset_bytes=repeated.offset_bytes + shift,
-        arrival_ns=repeated.arrival_ns + later_ns,
-        **times,
-    )
+    nth = np.empty(len(group), np.int64)
+    nth[np.argsort(place, kind="stable")] = runs(np.zeros_like(count), count)
+    return first[place], count[place], nth

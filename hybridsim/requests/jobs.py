@@ -1,4 +1,7 @@
-"""Several closed loops at once, each with its own requests: the jobs of a load generator."""
+"""Several closed loops at once, each with its own requests: the jobs of a load generator.
+
+The queue depth of a job is fixed, or the largest that meets a latency target.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,15 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.machine_parameters import JobParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import Heap
-from hybridsim.requests.depths import DRAINS, IS_DONE, MEASURED_NS, NOW, Depths
 from hybridsim.requests.source import NEVER, WANTS_BATCH
 
-FLUSH = int(Op.FLUSH)
-# The options of a job, by column: the fields of JobParameters.
-DEPTH, LOW, REAP_MIN, REAP_MAX, GROUP, DELAY_NS, RUN_NS, RAMP_NS = range(8)
-OF_DEPTHS = (DEPTH, *range(RAMP_NS, RAMP_NS + 8))  # the columns that `depths` needs
-SET, AFTER, ENDS, KIN, WEIGHT, FLOW, FLOW_SLEEP_NS = range(RAMP_NS + 8, RAMP_NS + 15)
-PAUSE_NS, PAUSE_AFTER, COUNTS_ISSUES, PAUSE_EVERY_NS = range(RAMP_NS + 15, RAMP_NS + 19)
+DISCARD, FLUSH = int(Op.DISCARD), int(Op.FLUSH)
+# The options of a job, by column: the fields of JobParameters.  0 means no limit or no target.
+(
+    DEPTH, LOW, REAP_MIN, REAP_MAX, GROUP, DELAY_NS, RUN_NS, RAMP_NS, LIMIT_READ_NS, LIMIT_WRITE_NS,
+    LIMIT_TRIM_NS, TARGET_NS, WINDOW_NS, SHARE, KEEPS_ON, SET, AFTER, ENDS, KIN, WEIGHT, FLOW,
+    FLOW_SLEEP_NS, PAUSE_NS, PAUSE_AFTER, COUNTS_ISSUES, PAUSE_EVERY_NS,
+) = range(26)  # fmt: skip
 ENDS_KIN, ENDS_GROUP, ENDS_ALL = 1, 2, 3
 # The state of a job, by column.  ISSUED: not reaped.  UNREAPED: complete, but not yet reaped.
 # COUNTED: requests that count towards a pause.  PAUSED_AT, PAUSED_NS: their number and the time
@@ -32,12 +35,134 @@ ENDS_KIN, ENDS_GROUP, ENDS_ALL = 1, 2, 3
     OVER_NS, FLUSH_SLOT, FLOWED, HELD_SINCE_NS, COUNTED, PAUSED_AT, CHECKS, IS_PAUSING, IS_RAMPED,
     RESUMES_NS, LEAVES_NS, PAUSED_NS,
 ) = range(21)  # fmt: skip
-COLUMNS = 21
+# The state of its depth, by column.
+(
+    NOW, LOWEST, HIGHEST, STABLE, JUDGED, LATE, SINCE_NS, DRAINS, IS_FOUND, IS_LAST, IS_DONE,
+    MEASURED_NS, BROKE_NS, BROKEN_NS, BROKE_OP,
+) = range(15)  # fmt: skip
+WHOLE = 10**6  # shares count in millionths
+STABLE_MAX = 3
 LEVELS = 7  # powers of two up to 64 and more
 # The state of all jobs together.
 OUTSTANDING, NEXT_RANK, ASKING_FIRST, ASKING, THIS_GROUP, LEFT_IN_GROUP, HAS_BEGUN = range(7)
 HAS_FLOWS = 7
 NOT_YET = -1
+
+
+@state_machine
+class Depths(NamedTuple):
+    """The depth of each job (DESIGN.md 2.2.2)."""
+
+    listens: bool  # whether any job has a latency limit or target
+    options: Ints  # [job, DEPTH ... PAUSE_EVERY_NS]
+    state: Ints  # [job, NOW ... BROKE_OP]
+
+    @classmethod
+    def new(cls, options: Ints) -> Depths:
+        """Return the depths of jobs that have not started."""
+        state = np.zeros((len(options), BROKE_OP + 1), np.int64)
+        state[:, NOW] = np.where(options[:, TARGET_NS] > 0, 1, options[:, DEPTH])
+        state[:, LOWEST], state[:, HIGHEST] = 1, options[:, DEPTH]
+        listens = bool(options[:, [LIMIT_READ_NS, LIMIT_WRITE_NS, LIMIT_TRIM_NS, TARGET_NS]].any())
+        return cls(listens, options, state)
+
+    @method
+    def begin(self, start_ns, job):
+        """Start a job."""
+        self.state[job, SINCE_NS] = start_ns + self.options[job, RAMP_NS]
+
+    @method
+    def on_completion(self, now, job, op, waited_ns):
+        """Record how long a request took; end the job or change its depth if needed."""
+        options, state = self.options, self.state
+        if state[job, IS_DONE] == 1 or now < state[job, SINCE_NS] or op > DISCARD:
+            return
+        limit_ns = options[job, LIMIT_READ_NS + op]  # the columns are in the order of codes.Op
+        if 0 < limit_ns < waited_ns:
+            self.end_by(job, op, waited_ns, limit_ns)
+        elif options[job, TARGET_NS] > 0:
+            self.judge(now, job, op, waited_ns)
+
+    @method
+    def end_by(self, job, op, waited_ns, limit_ns):
+        """End a job because a request exceeded its latency limit."""
+        state = self.state
+        state[job, IS_DONE] = 1
+        state[job, BROKE_NS], state[job, BROKEN_NS] = waited_ns, limit_ns
+        state[job, BROKE_OP] = op
+
+    @method
+    def judge(self, now, job, op, waited_ns):
+        """Count a request; at the end of a window try another depth."""
+        options, state = self.options, self.state
+        is_late = waited_ns > options[job, TARGET_NS]
+        if is_late and options[job, SHARE] == WHOLE:
+            if state[job, NOW] == 1:
+                self.end_by(job, op, waited_ns, options[job, TARGET_NS])
+            else:
+                self.lower(job)
+            return
+        if state[job, DRAINS] == 1:
+            return
+        state[job, JUDGED] += 1
+        state[job, LATE] += is_late
+        if now - state[job, SINCE_NS] < options[job, WINDOW_NS]:
+            return
+        in_time = state[job, JUDGED] - state[job, LATE]
+        if in_time * WHOLE >= state[job, JUDGED] * options[job, SHARE]:
+            self.met(now, job)
+        elif state[job, NOW] > 1:
+            self.lower(job)
+
+    @method
+    def lower(self, job):
+        """Go half way down to a depth that met the target; first wait until all is complete."""
+        state = self.state
+        state[job, HIGHEST] = state[job, NOW]
+        if state[job, NOW] == state[job, LOWEST]:
+            state[job, LOWEST] -= 1
+        state[job, NOW] = (state[job, NOW] + state[job, LOWEST]) // 2
+        state[job, STABLE] = 0
+        state[job, DRAINS] = 1
+
+    @method
+    def met(self, now, job):
+        """Raise the depth: double it until the first failure, then go half way to that."""
+        options, state = self.options, self.state
+        before = state[job, LOWEST] = state[job, NOW]
+        if before + 1 == state[job, HIGHEST]:
+            state[job, STABLE] += 1
+            if state[job, STABLE] >= STABLE_MAX:
+                state[job, HIGHEST] += 1
+                state[job, STABLE] = 0
+        if state[job, HIGHEST] == options[job, DEPTH]:
+            state[job, NOW] = 2 * before
+        else:
+            state[job, NOW] = (before + state[job, HIGHEST]) // 2
+        state[job, NOW] = min(state[job, NOW], options[job, DEPTH])
+        if options[job, KEEPS_ON] == 0 and state[job, NOW] == before:
+            state[job, IS_FOUND] = 1  # one more window runs at it and is reported
+            state[job, IS_DONE] = state[job, IS_LAST]
+            state[job, DRAINS] = 1 - state[job, IS_LAST]
+        self.begin_window(now, job)
+
+    @method
+    def begin_window(self, now, job):
+        """Start a new window."""
+        self.state[job, SINCE_NS] = now
+        self.state[job, JUDGED] = self.state[job, LATE] = 0
+
+    @method
+    def drained(self, now, job):
+        """Start a window after all requests have completed; return whether to reset the results."""
+        state = self.state
+        state[job, DRAINS] = 0
+        self.begin_window(now, job)
+        if state[job, IS_FOUND] == state[job, IS_LAST]:
+            return False
+        state[job, IS_LAST] = 1
+        state[job, MEASURED_NS] = now
+        return True
 
 
 @state_machine
@@ -66,7 +191,7 @@ class JobBatch(NamedTuple):
 class Jobs(NamedTuple):
     """Issues the requests of jobs (DESIGN.md 2.2.1)."""
 
-    options: Ints  # [job, DEPTH ... RAMP_NS, then the options of `depths`, SET ... PAUSE_EVERY_NS]
+    options: Ints  # [job, DEPTH ... PAUSE_EVERY_NS]
     standing: Ints  # [job, ISSUED ... PAUSED_NS]
     levels: Ints  # [job, level]: requests by the queue depth at their issue, as a power of two
     counts: Ints  # [OUTSTANDING ... HAS_FLOWS]
@@ -80,7 +205,7 @@ class Jobs(NamedTuple):
         jobs = len(parameters)
         names = [each.name for each in fields(JobParameters)]
         options = np.array([[getattr(job, name) for name in names] for job in parameters], np.int64)
-        standing = np.zeros((jobs, COLUMNS), np.int64)
+        standing = np.zeros((jobs, PAUSED_NS + 1), np.int64)
         standing[:, [START_NS, OVER_NS, FLUSH_SLOT, HELD_SINCE_NS]] = NOT_YET
         counts = np.zeros(8, np.int64)
         counts[HAS_FLOWS] = options[:, WEIGHT].any()
@@ -91,7 +216,7 @@ class Jobs(NamedTuple):
             counts,
             np.zeros(jobs, np.int64),
             Heap.new(jobs),
-            Depths.new(options[:, OF_DEPTHS]),
+            Depths.new(options),
         )
 
     @property

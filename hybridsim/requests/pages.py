@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation import arrays
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, runs
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.units import human_size
@@ -139,7 +140,7 @@ def accesses_of(chunk: Requests, page_bytes: int) -> Iterator[Accesses]:
         rows = slice(start, stop)
         until = ends[rows] - done
         counts = np.diff(until, prepend=0)
-        numbers = np.arange(until[-1]) + np.repeat(first[rows] - until + counts, counts)
+        numbers = runs(first[rows], counts)
         yield Accesses(numbers, until, write[rows], offset[rows], length[rows], arrival_ns[rows])
         start, done = stop, int(ends[stop - 1])
 
@@ -214,11 +215,8 @@ REGIONS = 0x5851F42D4C957F2D  # separates the hashes of regions from those of pa
 
 
 def hashed(numbers: Ints) -> Ints:
-    """Return a number below SPAN for each page: the finaliser of splitmix64 (public domain)."""
-    mixed = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(24)).astype(np.int64)
+    """Return a number below SPAN for each page."""
+    return (arrays.hashed(numbers) >> np.uint64(24)).astype(np.int64)
 
 
 def hashed_regions(numbers: Ints, seed: int) -> Ints:

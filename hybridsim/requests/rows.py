@@ -48,6 +48,19 @@ class Requests(NamedTuple):
         """Return some rows, by a mask or by their indices."""
         return Requests._make(column[rows] for column in self)
 
+    def later(self, by_ns: int | NDArray[np.int64]) -> Requests:
+        """Return the requests so much later; unknown times remain so."""
+        known = {name: getattr(self, name) for name in ("dispatch_ns", "complete_ns")}
+        moved = {name: np.where(of == UNKNOWN, UNKNOWN, of + by_ns) for name, of in known.items()}
+        return self._replace(arrival_ns=self.arrival_ns + by_ns, **moved)
+
+    def not_before(self, time_ns: int) -> Requests:
+        """Return the requests with earlier arrivals moved to a time, and completions with them."""
+        arrival_ns = np.maximum(self.arrival_ns, time_ns)
+        complete_ns = np.maximum(self.complete_ns, arrival_ns)
+        complete_ns[self.complete_ns == UNKNOWN] = UNKNOWN
+        return self._replace(arrival_ns=arrival_ns, complete_ns=complete_ns)
+
 
 DTYPES = (*[np.int64] * 3, np.uint8, np.uint8, np.uint16, np.int32, np.int64, np.int64)
 

@@ -275,6 +275,13 @@ class Request:
         end = min(order.at + order.length, self.offset + self.length)
         return order._replace(offset=begin, length=end - begin, at=begin)
 
+    def take_from(self, job: Job) -> None:
+        """Copy what the client wants of a read of the disk that was wider."""
+        wanted = self.within(job.order)
+        if wanted.length < job.order.length:
+            begin = wanted.at - job.order.at
+            self.part(wanted.at, wanted.length)[:] = job.data[begin : begin + wanted.length]
+
     def whole(self, at: int, length: int) -> memoryview:
         """Return the data of a page, which was read or is to be written; shorter at the end."""
         for begin, data in self.wide:
@@ -308,11 +315,6 @@ class ServedCache:
         for thread in self._threads:
             thread.start()
 
-    @property
-    def is_detached(self) -> bool:
-        """Whether the fast device is no longer used, as it failed too often."""
-        return self.figures.is_detached
-
     def submit(
         self, op: int, flags: int, offset: int, length: int, data: memoryview, answer: Answer
     ) -> None:
@@ -328,13 +330,14 @@ class ServedCache:
             request = Request(op, offset, data, answer, now_ns, length)
             self._requests[slot] = request
             number, self._count = self._count, self._count + 1
-            if self.is_detached:
+            if self.figures.is_detached:
                 request.passes = True
                 orders = [Order(SLOW, slot << 3, op | flags, offset, length, offset)]
             else:
                 orders = self.decisions.submit(now_ns, slot, number, op, flags, offset, length)
                 if self.decisions.is_wrong():
-                    self._detach("the replacement policy chose a page that is not cached")
+                    why = "the replacement policy chose a page that is not cached"
+                    self.figures.detached_because = why
             ready = self._taken(orders, request)
         for job in ready:
             self._jobs.put(job)
@@ -380,7 +383,10 @@ class ServedCache:
             if op == Op.WRITE:
                 assert request is not None
                 part = request.whole(order.at, page_bytes)
-                image = part if len(part) == page_bytes else _padded(part, image)
+                if len(part) == page_bytes:
+                    image = part
+                else:  # the last page of the volume
+                    image[: len(part)] = part
             self._images[page] = image
         at = order.at % page_bytes
         return self._images[page][at : at + order.length]
@@ -391,7 +397,7 @@ class ServedCache:
             if job is None:
                 return
             tier = job.order.tier
-            if tier == FAST and (job.is_void or self.is_detached):
+            if tier == FAST and (job.is_void or self.figures.is_detached):
                 job.error = errno.EIO
             else:
                 job.carry_out(self._media[tier])
@@ -404,7 +410,7 @@ class ServedCache:
             ready = self._lines[order.tier].end(job)
             instead = self._failed(job) if job.error else None
             if not job.error and order.page == NOTHING and order.op & OP_MASK == Op.READ:
-                self._hand_over(job)
+                self._requests[order.slot].take_from(job)
             if instead is not None:
                 ready += self._taken([instead], None)
             else:
@@ -420,14 +426,6 @@ class ServedCache:
             self._jobs.put(each)
         if done is not None:
             done.answer(done.error)
-
-    def _hand_over(self, job: Job) -> None:
-        """Give a request its part of a read that was wider."""
-        request = self._requests[job.order.slot]
-        wanted = request.within(job.order)
-        if wanted.length < job.order.length:
-            begin = wanted.at - job.order.at
-            request.part(wanted.at, wanted.length)[:] = job.data[begin : begin + wanted.length]
 
     def _continued(self, order: Order) -> tuple[int, list[Job]]:
         """Return the slot of a request that is complete now, or -1, and the jobs that follow."""
@@ -447,14 +445,19 @@ class ServedCache:
         cache wanted.  Its other errors are the client's.
         """
         order = job.order
+        figures = self.figures
         request = self._requests.get(order.slot)
         instead = None
         if order.tier == FAST:
-            self._count_error(job)
+            if not job.is_void and not figures.is_detached:
+                figures.fast_errors += 1
+                if figures.fast_errors >= ERRORS_MAX:
+                    last = os.strerror(job.error)
+                    figures.detached_because = f"it had {ERRORS_MAX} errors; the last: {last}"
             if order.op & OP_MASK == Op.READ:
                 instead = order._replace(tier=SLOW, offset=order.at)
         else:
-            self.figures.slow_errors += 1
+            figures.slow_errors += 1
             if request is not None and request.within(order).length < order.length:
                 instead = request.within(order)
             elif request is not None:
@@ -462,15 +465,6 @@ class ServedCache:
         if order.length and not (request and request.passes):
             self.decisions.drop(time.monotonic_ns(), order.at, order.length)
         return instead
-
-    def _count_error(self, job: Job) -> None:
-        if not job.is_void and not self.is_detached:
-            self.figures.fast_errors += 1
-            if self.figures.fast_errors >= ERRORS_MAX:
-                self._detach(f"it had {ERRORS_MAX} errors; the last: {os.strerror(job.error)}")
-
-    def _detach(self, why: str) -> None:
-        self.figures.detached_because = why
 
 
 def all_or_nothing(work: Callable[[], None]) -> Callable[[], None]:
@@ -487,9 +481,3 @@ def all_or_nothing(work: Callable[[], None]) -> Callable[[], None]:
             os._exit(FAULT)
 
     return run
-
-
-def _padded(part: memoryview, whole: memoryview) -> memoryview:
-    """Return `whole` with a part at its beginning: the last page of the volume."""
-    whole[: len(part)] = part
-    return whole

@@ -15,6 +15,7 @@ import stat
 import struct
 import subprocess
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,21 +52,11 @@ class Claim:
 
     def read(self, where: memoryview, offset: int) -> None:
         """Fill memory; raise OSError."""
-        done = 0
-        while done < len(where):
-            count = os.preadv(self.fd, [where[done:]], offset + done)
-            if count == 0:
-                raise OSError(errno.EIO, "the device ends too early")
-            done += count
+        _all_of(os.preadv, self.fd, where, offset)
 
     def write(self, data: memoryview, offset: int, durable: bool) -> None:
         """Write memory, to the medium itself if `durable`; raise OSError."""
-        done, flags = 0, os.RWF_DSYNC if durable else 0
-        while done < len(data):
-            count = os.pwritev(self.fd, [data[done:]], offset + done, flags)
-            if count == 0:
-                raise OSError(errno.EIO, "the device ends too early")
-            done += count
+        _all_of(os.pwritev, self.fd, data, offset, os.RWF_DSYNC if durable else 0)
 
     def flush(self) -> None:
         """Wait until all completed writes are on the medium; raise OSError."""
@@ -163,6 +154,15 @@ def _checked(path: str, fd: int, before: os.stat_result, is_block: bool, direct:
     if size < block:
         raise DeviceError(f"{path}: has only {os.lseek(fd, 0, os.SEEK_END)} bytes")
     return Claim(path, fd, is_block, size, block)
+
+
+def _all_of(move: Callable[..., int], fd: int, data: memoryview, offset: int, *flags: int) -> None:
+    """Read or write memory, as many times as it takes; raise OSError."""
+    while data:
+        count = move(fd, [data], offset, *flags)
+        if count == 0:
+            raise OSError(errno.EIO, "the device ends too early")
+        data, offset = data[count:], offset + count
 
 
 def _punch_hole(fd: int, offset: int, length: int) -> None:

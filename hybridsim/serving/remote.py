@@ -15,7 +15,6 @@ import os
 import socket
 import struct
 import threading
-import time
 import uuid
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -235,11 +234,6 @@ def open_export(uri: str) -> Remote:
     except BaseException:
         connection.close()
         raise
-
-
-def let_settle() -> None:
-    """Wait until what an earlier client had sent to a server has been carried out."""
-    time.sleep(SETTLES_S)
 
 
 def _connected(place: Place) -> socket.socket:

@@ -151,7 +151,7 @@ def _record(prepared: Prepared, tick: Tick) -> Recording:
 
 def summary_of(prepared: Prepared) -> Summary | None:
     """Return the summary of a recording; None if it has no requests."""
-    number = prepared.disk.number.replace(":", ",")
+    number = prepared.disk.numbers[0].replace(":", ",")
     try:
         trace = Trace.read(prepared.prefix)
         if number in [each.name for each in trace.devices]:

@@ -13,15 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from hybridsim.foundation.errors import RecordingError, UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import format_size, format_time, human_size
 from hybridsim.requests.pages import SPAN
-from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
+from hybridsim.requests.rows import Requests, no_requests
 from hybridsim.studies.record import prefix_of
 from hybridsim.traces.recording.disk import Disk, Host, find
 from hybridsim.traces.recording.live import Live
@@ -71,11 +68,11 @@ def thin(
         settings = replace(settings, origin_unix_ns=trace.origin - shift_ns)
     temporary = target.absolute().with_name(f".hybridsim-{secrets.token_hex(8)}")
     try:
-        with closing(Store(temporary, settings.max_bytes)) as store:
+        with closing(Store(temporary)) as store:
             thinner = Thinner(store, settings)
             rows = 0
             for chunk in watch(trace.chunks()):
-                thinner.take(later(chunk, shift_ns))
+                thinner.take(chunk.later(shift_ns))
                 rows += chunk.rows
             thinner.finish()
             store.flush(is_safe=True)
@@ -90,17 +87,6 @@ def thin(
         str(output), size, rows, thinner.threshold / SPAN,
         len(thinner.chosen.all()), thinner.written_again,
     )  # fmt: skip
-
-
-def later(rows: Requests, shift_ns: int) -> Requests:
-    """Return requests with all times later."""
-    if not shift_ns:
-        return rows
-    moved: dict[str, Any] = {"arrival_ns": rows.arrival_ns + shift_ns}
-    for name in ("dispatch_ns", "complete_ns"):
-        column = getattr(rows, name)
-        moved[name] = np.where(column == UNKNOWN, UNKNOWN, column + shift_ns)
-    return rows._replace(**moved)
 
 
 @dataclass(frozen=True)
@@ -206,7 +192,7 @@ def record(
             nonlocal requests
             if rows.rows:
                 requests += rows.rows
-                thinner.take(later(rows, shift_ns))
+                thinner.take(rows.later(shift_ns))
 
         try:
             if time.monotonic_ns() + shift_ns >= end_ns:
@@ -247,7 +233,7 @@ def _opened(prepared: Prepared) -> tuple[Thinner, int]:
             disk.path, origin_ns, time.localtime().tm_gmtoff, max_bytes=prepared.max_bytes,
             source=f"trace record {disk.path}",
         )  # fmt: skip
-        return Thinner(Store(path, prepared.max_bytes), settings), now_ns - origin_ns
+        return Thinner(Store(path), settings), now_ns - origin_ns
     try:
         thinner, end_ns = Thinner.resumed(path)
     except UsageError as error:

@@ -110,7 +110,7 @@ def served(setting: Setting) -> Iterator[Ready]:
         generations = Generations(fast, setting.state, kept_if)
         generations.check_replaceable(setting.erase)
         if slow.why_unknown or fast.why_unknown:
-            remote.let_settle()
+            time.sleep(remote.SETTLES_S)
         listener = _listener(setting)
         stack.callback(listener.close)
         warm, slots, why_empty = generations.kept(slow)
@@ -136,7 +136,7 @@ def served(setting: Setting) -> Iterator[Ready]:
         finally:
             server.stop()
             served_cache.drain()
-            if not served_cache.is_detached:
+            if not served_cache.figures.is_detached:
                 with contextlib.suppress(OSError, UsageError):
                     generations.close(decisions.cache, slow)
                     ended[0] = True

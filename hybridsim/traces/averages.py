@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from hybridsim.foundation.errors import TraceError
@@ -51,15 +52,23 @@ def read(name: str, device: str | None = None) -> list[Interval]:
     none of these, or that leaves the device open.
     """
     text = whole_text(name, TraceError)
-    found = [*_intervals(name, text)]
+    if text.lstrip().startswith("{") or '"fio version"' in text:
+        try:
+            document = objects(text)[-1]
+        except (ValueError, LookupError, RecursionError):
+            raise TraceError(f"{printable(name)} begins like JSON, but is not") from None
+        found = [*_of_json(document)]
+    else:
+        found = [*_of_tables(name, text)]
     if not found:
         raise TraceError(
             f"{printable(name)} has no averages of a device: save the output of `iostat -x 10`, "
             "`iostat -x -o JSON`, `sar -d` or `fio --output-format=json`"
         )
     active = [one.device for one in found if one.requests_per_s > 0]
-    devices = list(dict.fromkeys(active or [one.device for one in found]))
+    names = list(dict.fromkeys(one.device for one in found))
     if device is None:
+        devices = list(dict.fromkeys(active)) or names
         if len(devices) > 1:
             listed = ", ".join(map(printable, devices))
             raise TraceError(
@@ -68,20 +77,8 @@ def read(name: str, device: str | None = None) -> list[Interval]:
         device = devices[0]
     chosen = [one for one in found if one.device == device]
     if not chosen:
-        names = list(dict.fromkeys(one.device for one in found))
         raise TraceError(f"{printable(name)} has no device {device!r}: {hint(device, names)}")
     return chosen
-
-
-def _intervals(name: str, text: str) -> Iterator[Interval]:
-    if text.lstrip().startswith("{") or '"fio version"' in text:
-        try:
-            document = objects(text)[-1]
-        except (ValueError, LookupError, RecursionError):
-            raise TraceError(f"{printable(name)} begins like JSON, but is not") from None
-        yield from _of_json(document)
-        return
-    yield from _of_tables(name, text)
 
 
 # --- tables of iostat and sar -------------------------------------------------------------------
@@ -116,17 +113,14 @@ def _of_tables(name: str, text: str) -> Iterator[Interval]:
             ) from None
         if not all(math.isfinite(value) and value >= 0 for value in row.values()):
             raise TraceError(f"{printable(name)}:{number}: a value is negative or not finite")
-        at = " ".join(before)
-        one = _of_row(device, at, row)
+        one = _of_row(device, " ".join(before), row)
         if one is None:
             raise TraceError(
                 f"{printable(name)}:{number}: the table has no waiting times: "
                 "use `iostat -x` or `sar -d`"
             )
         reports[-1].append(one)
-    kept = reports[1:] if is_iostat and len(reports) > 1 else reports
-    for report in kept:
-        yield from report
+    yield from chain.from_iterable(reports[is_iostat and len(reports) > 1 :])
 
 
 def _heads(columns: list[str]) -> list[str]:
@@ -150,52 +144,38 @@ def _number(head: str, cell: str) -> float:
 
 def _of_row(device: str, at: str, row: dict[str, float]) -> Interval | None:
     """Return the interval of a row of a table or of iostat's JSON; None: without waiting times."""
+    read_bytes, write_bytes = _bytes(row, "r"), _bytes(row, "w")
+    both = row.get("await")
+    reads: float | None
     if "r/s" in row:
         reads, writes = row["r/s"], row.get("w/s", 0.0)
         read_ms, write_ms = row.get("r_await"), row.get("w_await")
-        both = row.get("await")
         if read_ms is None or write_ms is None:
-            if both is None:
-                return None
             read_ms = write_ms = both
+        if read_ms is None or write_ms is None:
+            return None
         count = reads + writes
         wait_ms = (reads * read_ms + writes * write_ms) / count if count else 0.0
-        return Interval(
-            device, at, count, reads, _bytes(row, "r"), _bytes(row, "w"), wait_ms * MS,
-            read_ms * MS, write_ms * MS, _busy(row),
-        )  # fmt: skip
-    if "tps" not in row or "await" not in row:
+    elif "tps" in row and both is not None:
+        count = row["tps"]
+        wait_ms = both
+        reads = count if write_bytes == 0 else 0.0 if read_bytes == 0 else None
+        read_ms = write_ms = None if reads is None else both  # known if of one direction
+    else:
         return None
-    read_bytes, write_bytes = _bytes(row, "r"), _bytes(row, "w")
-    wait_ns, count = row["await"] * MS, row["tps"]
-    reads_only = write_bytes == 0
-    if reads_only or read_bytes == 0:  # of one direction
-        reads = count if reads_only else 0.0
-        return Interval(
-            device, at, count, reads, read_bytes, write_bytes, wait_ns, wait_ns, wait_ns, _busy(row)
-        )
+    read_ns, write_ns = (None if each is None else each * MS for each in (read_ms, write_ms))
+    util = row.get("%util", row.get("util"))
+    busy = None if util is None else min(util / 100, 1.0)
     return Interval(
-        device, at, count, None, read_bytes, write_bytes, wait_ns, None, None, _busy(row)
+        device, at, count, reads, read_bytes, write_bytes, wait_ms * MS, read_ns, write_ns, busy
     )
 
 
 def _bytes(row: dict[str, float], way: str) -> float:
     """Return bytes per second: kB and MB are 1024 and 1024^2 bytes, as sysstat counts them."""
-    sectors = "rd_sec/s" if way == "r" else "wr_sec/s"
-    for column, unit in (
-        (f"{way}kB/s", 1024),
-        (f"{way}MB/s", 1024**2),
-        (f"{way}sec/s", SECTOR_BYTES),
-        (sectors, SECTOR_BYTES),
-    ):
-        if column in row:
-            return row[column] * unit
-    return 0.0
-
-
-def _busy(row: dict[str, float]) -> float | None:
-    share = row.get("%util", row.get("util"))
-    return None if share is None else min(share / 100, 1.0)
+    columns = {f"{way}{unit}/s": size for unit, size in UNITS.items()}
+    columns["rd_sec/s" if way == "r" else "wr_sec/s"] = SECTOR_BYTES
+    return next((row[name] * size for name, size in columns.items() if name in row), 0.0)
 
 
 # --- JSON of iostat and fio ---------------------------------------------------------------------
@@ -217,7 +197,7 @@ def _of_json(document: Any) -> Iterator[Interval]:
 def _of_sysstat(hosts: Iterable[Any]) -> Iterator[Interval]:
     for host in hosts:
         reports = [one for one in host["statistics"] if "disk" in one]
-        for report in reports[1:] if len(reports) > 1 else reports:
+        for report in reports[len(reports) > 1 :]:
             for disk in report["disk"]:
                 row = {k: float(v) for k, v in disk.items() if k != "disk_device"}
                 one = _of_row(str(disk["disk_device"]), str(report.get("timestamp", "")), row)

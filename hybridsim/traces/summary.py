@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Ints, runs
 from hybridsim.foundation.codes import Flag, Op
 from hybridsim.foundation.in_notebooks import table_html
 from hybridsim.foundation.units import human_size
@@ -65,13 +65,11 @@ class AddressMap:
         width_ns, height_bytes = 1 << self._width_bits, 1 << self._height_bits
         columns = max(-(-self._end_ns // width_ns), 1)
         rows = max(-(-self._end_bytes // height_bytes), 1)
-        used = self._counts[:, :columns, :rows]
-        about = {"width_ns": width_ns, "height_bytes": height_bytes}
-        columns_of = {name: used[kind].tolist() for kind, name in enumerate(KINDS)}
-        return about | {
-            name: [" ".join(map(str, column)) for column in each]
-            for name, each in columns_of.items()
+        texts = {
+            name: [" ".join(map(str, column)) for column in counts[:columns, :rows].tolist()]
+            for name, counts in zip(KINDS, self._counts)
         }
+        return {"width_ns": width_ns, "height_bytes": height_bytes, **texts}
 
 
 def _halved(counts: Ints, axis: int) -> Ints:
@@ -160,12 +158,7 @@ class Footprint:
         first, count = first[~wide], count[~wide]
         cuts = np.searchsorted(np.cumsum(count), np.arange(0, count.sum(), UNITS_AT_ONCE))
         for low, high in zip(cuts, [*cuts[1:], len(count)]):
-            self._mark_runs(first[low:high], count[low:high])
-
-    def _mark_runs(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
-        begin = np.cumsum(count) - count
-        within = np.arange(count.sum(), dtype=np.int64) - np.repeat(begin, count)
-        self._mark(np.repeat(first, count) + within)
+            self._mark(runs(first[low:high], count[low:high]))
 
     def _mark(self, units: NDArray[np.int64]) -> None:
         beyond = units // UNITS_MARKED
@@ -188,20 +181,15 @@ class Footprint:
 class RequestsHash:
     """A hash of requests that does not depend on their division into chunks."""
 
-    COLUMNS = (
-        ("arrival_ns", "<i8"),
-        ("offset_bytes", "<i8"),
-        ("length_bytes", "<i8"),
-        ("op", "u1"),
-    )
+    COLUMNS = ("<i8", "<i8", "<i8", "u1")  # the first ones of Requests: arrival_ns to op
 
     def __init__(self) -> None:
         self._columns = [hashlib.sha256() for _ in self.COLUMNS]
 
     def add(self, chunk: Requests) -> None:
         """Add the requests of a chunk."""
-        for (name, kind), digest in zip(self.COLUMNS, self._columns):
-            digest.update(np.ascontiguousarray(getattr(chunk, name), kind).data)
+        for column, kind, digest in zip(chunk, self.COLUMNS, self._columns):
+            digest.update(np.ascontiguousarray(column, kind).data)
 
     def hexdigest(self) -> str:
         """Return the hash of all columns together."""

@@ -16,14 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.in_notebooks import table_html
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.wording import percent
-from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, TraceWarning, in_chunks
+from hybridsim.requests.rows import Device, Findings, Requests, TraceWarning, in_chunks
 from hybridsim.traces.formats import Reader, open_reader
 from hybridsim.traces.formats.files import (
     STDIN,
@@ -66,7 +64,6 @@ class Trace:
     def __init__(self, name: str, format: str, reader: Reader) -> None:
         self.name = name
         self.format = format
-        self.arguments = [name]  # command-line arguments that select this trace
         # what opens it again: paths, format, device, use_dispatch
         self.selection: Selection = ((name,), None, None, False)
         self._reader = reader
@@ -112,7 +109,6 @@ class Trace:
         trace = cls(
             printable(", ".join(names)), *open_reader(sources, format, device, use_dispatch)
         )
-        trace.arguments = arguments(names, format, device, use_dispatch)
         trace.selection = (tuple(names), format, device, use_dispatch)
         trace._sources = sources
         return trace
@@ -151,8 +147,13 @@ class Trace:
         if seeded is None:
             return self
         again = Trace(self.name, self.format, seeded(seed))
-        again.arguments, again.selection = self.arguments, self.selection
+        again.selection = self.selection
         return again
+
+    @property
+    def arguments(self) -> list[str]:
+        """The command-line arguments that select this trace."""
+        return arguments(*self.selection)
 
     @property
     def is_generated(self) -> bool:
@@ -390,14 +391,5 @@ class Rows:
 
 def in_memory(name: str, rows: Requests, is_generated: bool = False) -> Trace:
     """Return requests as a trace that begins at 0."""
-    first_ns = int(rows.arrival_ns[0])
-
-    def since(time_ns: np.ndarray) -> np.ndarray:
-        return np.where(time_ns == UNKNOWN, UNKNOWN, time_ns - first_ns)
-
-    rows = rows._replace(
-        arrival_ns=rows.arrival_ns - first_ns,
-        dispatch_ns=since(rows.dispatch_ns),
-        complete_ns=since(rows.complete_ns),
-    )
+    rows = rows.later(-int(rows.arrival_ns[0]))
     return Trace(name, WORKLOAD if is_generated else "captured", Rows(name, rows))

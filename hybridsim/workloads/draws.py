@@ -147,11 +147,3 @@ class Scattered:
             numbers = (numbers * odd + plus) & self._mask
             numbers = numbers ^ (numbers >> self._shift)
         return numbers
-
-
-def hashed(numbers: Ints, seed: int) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of each number: the finaliser of splitmix64."""
-    mixed = numbers.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
+from hybridsim.foundation.arrays import hashed
 from hybridsim.foundation.toml.table import Size, Time
 from hybridsim.foundation.units import format_size
-from hybridsim.workloads.draws import Draws, Ints, PowerLaw, Scattered, Weighted, hashed
+from hybridsim.workloads.draws import Draws, Ints, PowerLaw, Scattered, Weighted
 from hybridsim.workloads.load import KIB, MIB, Load, Places
 from hybridsim.workloads.quantities import (
     Align,

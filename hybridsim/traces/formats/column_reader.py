@@ -42,7 +42,7 @@ from hybridsim.traces.formats.ordering import (
     origin_of,
     spread_if_whole,
 )
-from hybridsim.traces.formats.text import Malformed, no_dispatch
+from hybridsim.traces.formats.text import Malformed, no_dispatch, report_limits
 
 CACHE_BYTES_MAX = 1 << 30  # some 40 million requests
 OPTIONAL = ("flags", "stream", "dispatch_ns", "complete_ns")
@@ -59,14 +59,12 @@ class Kept:
         self._max_bytes = max_bytes
         self._places: list[tuple[int, int]] = []  # of each part: offset, rows
         self._end = 0
-        self.is_whole = True  # whether all parts are stored
-        try:
+        self.is_whole = False  # whether all parts are stored
+        with contextlib.suppress(OSError):
             file = tempfile.TemporaryFile(prefix="hybridsim-")  # noqa: SIM115
-        except OSError:
-            self.is_whole = False
-            return
-        self._descriptor = file.fileno()
-        self._close = weakref.finalize(self, file.close)
+            self._descriptor = file.fileno()
+            self._close = weakref.finalize(self, file.close)
+            self.is_whole = True
 
     def add(self, part: Requests) -> None:
         """Write a part, unless the cache was dropped."""
@@ -140,17 +138,16 @@ class Volumes:
             self._begin_bytes = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         self.count(names, seen)
 
-    def laid_out(self, part: Requests) -> Requests:
+    def laid_out(self, part: Requests, sign: int = 1) -> Requests:
         """Return requests with their offsets in the concatenation."""
         if self._begin_bytes is None:
             return part
-        return part._replace(offset_bytes=part.offset_bytes + self._begin_bytes[part.device])
+        begin_bytes = self._begin_bytes[part.device]
+        return part._replace(offset_bytes=part.offset_bytes + sign * begin_bytes)
 
     def apart(self, part: Requests) -> Requests:
         """Return requests of the concatenation with the offsets on their own volumes."""
-        if self._begin_bytes is None:
-            return part
-        return part._replace(offset_bytes=part.offset_bytes - self._begin_bytes[part.device])
+        return self.laid_out(part, -1)
 
     def of_chosen(self, counts: NDArray[np.int64]) -> int:
         """Return the sum of a per-device count over the selected devices."""
@@ -276,13 +273,9 @@ class ColumnReader:
             each.malformed.report(findings)
         for what, code, text, fix in (
             (Tally.EMPTY, "empty", "requests of length 0 were skipped", "none needed"),
-            (
-                Tally.NO_DIRECTION,
-                "no-direction",
-                "lines without a direction (read or write) were skipped",
-                "none needed for a few",
-            ),
-        ):
+            (Tally.NO_DIRECTION, "no-direction",
+             "lines without a direction (read or write) were skipped", "none needed for a few"),
+        ):  # fmt: skip
             findings.count(sum(each.seen.tally[what] for each in files), code, text, fix)
         findings.count(
             self.volumes.of_chosen(files[0].seen.devices[:, Of.ABSURD]),
@@ -291,28 +284,6 @@ class ColumnReader:
             "none needed for a few",
         )
         self.volumes.report(findings)
-
-
-def report_limits(findings: Findings, has_times: bool, has_ops: bool, is_spread: bool) -> None:
-    """Add the findings of data that a table does not contain."""
-    if not has_times:
-        findings.add(
-            "no-times",
-            "there is no column of times: all requests arrive at time 0",
-            fix="replay with --mode closed; hits and mrc need no times",
-        )
-    if not has_ops:
-        findings.add(
-            "all-reads",
-            "there is no column of directions: all requests are reads",
-            fix="none needed",
-        )
-    if is_spread:
-        findings.add(
-            "whole-seconds",
-            "times have a resolution of 1 s: the requests of each second are spread evenly over it",
-            fix="replay with --mode closed; hits and mrc need no times",
-        )
 
 
 class Lines:
@@ -368,8 +339,6 @@ class Lines:
         stop = self._end_of_lines()
         if stop and got:
             return stop
-        if got and self._held < BLOCK_BYTES:
-            return self._fill(stream)
         if stop != self._held:
             self._block[self._held] = ord("\n")
             self._held += 1

@@ -10,6 +10,8 @@ from enum import IntEnum
 from hybridsim.foundation.codes import Op
 
 LINES_SEEN = 20
+SECTOR_BYTES = 512
+SECOND_NS = 10**9
 COMMENT = b"#"
 BOM = b"\xef\xbb\xbf"  # Windows programs write it at the start of a text
 

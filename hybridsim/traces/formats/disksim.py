@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from hybridsim.traces.formats.columns import BLANKS, Field, Table, To
+from hybridsim.traces.formats.columns import BLANKS, SECTOR_BYTES, Field, Table, To
 
-SECTOR_BYTES = 512
 MILLISECOND_NS = 10**6
 
 FIELDS = (

@@ -175,20 +175,21 @@ class ByteStream:
         self, raw: IO[bytes], name: str, findings: Findings, watchers: Sequence[Watcher] = ()
     ) -> None:
         self.name = name
-        self._watchers = watchers
+        self._watchers: Sequence[Watcher] = ()
         self._findings = findings
         self._layers: list[Any] = [raw]
-        self._ahead = b""
+        self._ahead = b""  # the first bytes, read to detect a compression
         self._broken = False
         self._unwrap()
+        self._watchers = watchers
 
     def _unwrap(self) -> None:
         """Add a decompressor for each compression detected from the first bytes."""
         for _ in range(NESTING_MAX):
-            self._ahead = self._take(6)
+            self._ahead = self.read(6)
             codec = next((c for magic, c in CODECS.items() if self._ahead.startswith(magic)), None)
             if codec is None:
-                self._ahead = self._take(UNREAD_BYTES)
+                self._ahead = self.read(UNREAD_BYTES)
                 for beginning, what, fix in UNREAD:
                     if re.match(beginning, self._ahead):
                         raise TraceError(f"{self.name}: {what}, which is not supported: {fix}")
@@ -200,66 +201,43 @@ class ByteStream:
             f"{self.name}: compressed more than {NESTING_MAX} times: decompress it first"
         )
 
-    def _take(self, size: int) -> bytes:
-        parts = [self._ahead]
-        held = len(self._ahead)
-        while held < size and (part := self._read_some(size - held)):
-            parts.append(part)
-            held += len(part)
-        return b"".join(parts)
-
-    def _read_some(self, size: int) -> bytes:
-        """Read at most `size` bytes; b"" at the end or if the compressed data are damaged."""
-        if self._broken:
-            return b""
-        top = self._layers[-1]
-        try:
-            return bytes(top.read1(size))
-        except EOFError:
-            self._note("truncated", "the compressed file is truncated")
-        except (zlib.error, lzma.LZMAError, zstd.ZstdError, gzip.BadGzipFile) as error:
-            self._note("damaged", f"the compressed data are damaged ({error})")
-        except OSError as error:
-            if len(self._layers) == 1:
-                raise TraceError(f"{self.name}: cannot be read: {error.strerror}") from None
-            self._note("damaged", f"the compressed data are damaged ({error})")
-        return b""
-
-    def _note(self, code: str, text: str) -> None:
-        self._broken = True
-        self._findings.add(
-            f"compressed-{code}",
-            f"{text}; the data before that are used",
-            place=self.name,
-            fix="copy or compress the file again",
-        )
-
     def read(self, size: int) -> bytes:
         """Return `size` bytes; fewer only at the end."""
-        data = self._take(size)
-        self._ahead = data[size:]  # the first bytes were read to detect a compression
-        self._note_place()
-        return data[:size]
-
-    def _note_place(self) -> None:
-        for each in self._watchers:
-            each(self._layers[0].tell())
+        data = bytearray(size)
+        del data[self.readinto(memoryview(data)) :]
+        return bytes(data)
 
     def readinto(self, target: memoryview) -> int:
         """Fill `target` and return the number of bytes, fewer only at the end."""
-        self._note_place()
-        if len(self._layers) == 1 and not self._ahead:
+        held = len(self._ahead[: len(target)])
+        target[:held] = self._ahead[:held]
+        self._ahead = self._ahead[held:]
+        while held < len(target) and not self._broken:
             try:
-                return int(self._layers[0].readinto(target))
-            except OSError as error:
-                raise TraceError(f"{self.name}: cannot be read: {error.strerror}") from None
-        held = 0
-        while held < len(target) and (part := self._ahead or self._read_some(len(target) - held)):
-            taken = part[: len(target) - held]
-            self._ahead = self._ahead[len(taken) :]
-            target[held : held + len(taken)] = taken
-            held += len(taken)
+                got = self._layers[-1].readinto1(target[held:])
+            except (EOFError, OSError, zlib.error, lzma.LZMAError, zstd.ZstdError) as error:
+                if len(self._layers) == 1 and isinstance(error, OSError):
+                    raise TraceError(f"{self.name}: cannot be read: {error.strerror}") from None
+                self._note(error)
+                break
+            if not got:
+                break
+            held += got
+        for each in self._watchers:
+            each(self._layers[0].tell())
         return held
+
+    def _note(self, error: Exception) -> None:
+        """Add the finding of compressed data that end too early or are damaged."""
+        self._broken = True
+        is_cut = isinstance(error, EOFError)
+        what = "file is truncated" if is_cut else f"data are damaged ({error})"
+        self._findings.add(
+            "compressed-truncated" if is_cut else "compressed-damaged",
+            f"the compressed {what}; the data before that are used",
+            place=self.name,
+            fix="copy or compress the file again",
+        )
 
     def close(self) -> None:
         """Close the file."""

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
-from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests
+from hybridsim.requests.rows import Device, Findings, Requests, requests_with
 from hybridsim.traces.formats.columns import BOM
 from hybridsim.traces.formats.files import Source
-from hybridsim.traces.formats.requests_csv import in_columns
-from hybridsim.traces.formats.text import Malformed, batched, lines, no_dispatch, only
+from hybridsim.traces.formats.text import (
+    Malformed,
+    batched,
+    lines,
+    no_dispatch,
+    only,
+    report_disorder,
+    words_of,
+    write_lines,
+)
 
 FIRST_LINE = re.compile(rb"fio version (\d{1,9}) iolog")
 OPS = {
@@ -46,17 +58,15 @@ def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
     With fio, replay_redirect selects the device to replay it on.
     """
     put(f"fio version 3 iolog\n0 {FILE} add\n0 {FILE} open\n")
-    rows = last_us = 0
-    for chunk in chunks:
+    last_us = 0
+
+    def columns(chunk: Requests) -> list[NDArray[Any]]:
+        nonlocal last_us
         last_us = int(chunk.arrival_ns[-1]) // 1000
-        columns = (chunk.arrival_ns // 1000, chunk.op, chunk.offset_bytes, chunk.length_bytes)
-        put(
-            "".join(
-                f"{time_us} {FILE} {WORDS[op]} {offset} {length}\n"
-                for time_us, op, offset, length in zip(*(column.tolist() for column in columns))
-            )
-        )
-        rows += chunk.rows
+        op = words_of(chunk.op, WORDS)
+        return [chunk.arrival_ns // 1000, op, chunk.offset_bytes, chunk.length_bytes]
+
+    rows = write_lines(chunks, put, f"%d {FILE} %s %d %d\n", columns)
     put(f"{last_us} {FILE} close\n")
     return rows
 
@@ -95,12 +105,16 @@ class Reader:
         """Read the log and yield the requests of the chosen file."""
         log = Lines(self._source, self._version, findings)
         index = [device.name for device in self.devices].index(self._chosen)
-        rows = (
-            (time_ns, offset, length, op, 0, index, UNKNOWN, UNKNOWN, UNKNOWN)
-            for name, time_ns, op, offset, length in log.requests()
-            if name == self._chosen
-        )
-        yield from map(in_columns, batched(rows))
+        for batch in batched(row for name, *row in log.requests() if name == self._chosen):
+            arrival_ns, offset_bytes, length_bytes, op = np.array(batch).T
+            yield requests_with(
+                len(batch),
+                arrival_ns=arrival_ns,
+                offset_bytes=offset_bytes,
+                length_bytes=length_bytes,
+                op=op,
+                device=index,
+            )
         self._report(log, findings)
 
     def _report(self, log: Lines, findings: Findings) -> None:
@@ -111,12 +125,8 @@ class Reader:
                 "version 2 logs record waits, not times; requests between waits arrive together",
                 fix="replay with --mode closed, or log with fio 3.30 or later (version 3)",
             )
-        findings.count(
-            log.disorder,
-            "disorder",
-            "requests are earlier than a preceding one and were moved to its time",
-            "none needed for a few: several threads wrote the log",
-        )
+        fix = "none needed for a few: several threads wrote the log"
+        report_disorder(findings, log.disorder, fix)
         others = [device.name for device in self.devices if not device.chosen]
         if others and not self._asked:
             findings.add(
@@ -135,59 +145,49 @@ class Lines:
         self.malformed = Malformed(source)
         self.seen: dict[str, tuple[int, int]] = {}  # file: requests, bytes
         self.disorder = 0
-        self._version = version
+        self._has_times = version == 3
         self._lines = lines(source, findings)
-        self._now_ns = 0
-        self._stamp_ns = 0  # of the line, version 3
-        self._first_ns: int | None = None
 
     def requests(self) -> Iterator[tuple[str, int, int, int, int]]:
-        """Yield (file, time, op, offset, length)."""
+        """Yield (file, time, offset, length, op)."""
+        now_ns = 0
+        first_us = -1  # of the first request
         for number, line in self._lines:
             fields = line.split()
             if not fields or (number == 1 and FIRST_LINE.match(line)):
                 continue
-            if not self._advance(fields):
+            stamp = fields.pop(0) if self._has_times else b"0"
+            numbers = numbers_of(fields) if stamp.isdigit() and len(stamp) <= 15 else None
+            if numbers is None:
                 self.malformed.add(number, line)
                 continue
-            name, action, *numbers = fields
-            if action in FILE_ACTIONS and not numbers:
-                continue
-            if action == b"wait" or OPS.get(action) == Op.FLUSH:  # some tools write fewer numbers
-                numbers += [b"0"] * (2 - len(numbers))
-            values = [int(n) for n in numbers if n.isdigit() and len(n) < 19]
-            if len(values) != 2 or (action not in OPS and action != b"wait"):
-                self.malformed.add(number, line)
+            action = fields[1]
+            if not numbers:
                 continue
             if action == b"wait":
-                self._wait(values[0])
+                if not self._has_times:
+                    now_ns = min(now_ns + numbers[0] * 1000, NUMBER_MAX)
                 continue
-            yield self._request(name, OPS[action], *values)
+            if self._has_times:
+                first_us = int(stamp) if first_us < 0 else first_us
+                time_ns = (int(stamp) - first_us) * 1000
+                self.disorder += time_ns < now_ns
+                now_ns = max(now_ns, time_ns)
+            offset, length = (0, 0) if OPS[action] == Op.FLUSH else numbers
+            name = fields[0].decode("utf-8", "backslashreplace")
+            count, size = self.seen.get(name, (0, 0))
+            self.seen[name] = (count + 1, size + length)
+            yield name, now_ns, offset, length, int(OPS[action])
 
-    def _advance(self, fields: list[bytes]) -> bool:
-        """Remove the time from a version 3 line; return whether enough fields remain."""
-        if self._version == 3:
-            stamp = fields.pop(0)
-            if not stamp.isdigit() or len(stamp) > 15:
-                return False
-            self._stamp_ns = int(stamp) * 1000
-        return len(fields) >= 2
 
-    def _wait(self, wait_us: int) -> None:
-        if self._version == 2:
-            self._now_ns = min(self._now_ns + wait_us * 1000, NUMBER_MAX)
-
-    def _request(
-        self, name: bytes, op: int, offset: int, length: int
-    ) -> tuple[str, int, int, int, int]:
-        if self._version == 3:
-            if self._first_ns is None:
-                self._first_ns = self._stamp_ns
-            self.disorder += self._stamp_ns - self._first_ns < self._now_ns
-            self._now_ns = max(self._now_ns, self._stamp_ns - self._first_ns)
-        text = name.decode("utf-8", "backslashreplace")
-        if op == Op.FLUSH:
-            offset = length = 0
-        count, size = self.seen.get(text, (0, 0))
-        self.seen[text] = (count + 1, size + length)
-        return text, self._now_ns, int(op), offset, length
+def numbers_of(fields: list[bytes]) -> list[int] | None:
+    """Return the two numbers of a line, none of one that opens a file; None if it is malformed."""
+    if len(fields) < 2:
+        return None
+    _, action, *numbers = fields
+    if action in FILE_ACTIONS and not numbers:
+        return []
+    if action == b"wait" or OPS.get(action) == Op.FLUSH:  # some tools write fewer numbers
+        numbers += [b"0"] * (2 - len(numbers))
+    values = [int(n) for n in numbers if n.isdigit() and len(n) < 19]
+    return values if len(values) == 2 and (action in OPS or action == b"wait") else None

@@ -7,9 +7,7 @@ bytes.  A process name may contain blanks.  A device is MAJ,MIN.
 
 from __future__ import annotations
 
-from hybridsim.traces.formats.columns import BLANKS, SKIPPED, Field, Table, To
-
-BLOCK_BYTES = 512
+from hybridsim.traces.formats.columns import BLANKS, SECTOR_BYTES, SKIPPED, Field, Table, To
 
 TABLE = Table(
     name="fiu",
@@ -18,8 +16,8 @@ TABLE = Table(
         Field(To.TIME),
         Field(To.PROCESS),
         SKIPPED,
-        Field(To.OFFSET, BLOCK_BYTES),
-        Field(To.LENGTH, BLOCK_BYTES),
+        Field(To.OFFSET, SECTOR_BYTES),
+        Field(To.LENGTH, SECTOR_BYTES),
         Field(To.OP),
         Field(To.DEVICE),
         Field(To.DEVICE),

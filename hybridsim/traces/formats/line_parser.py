@@ -458,23 +458,12 @@ def nothing_seen(other: Seen | None = None, again: bool = False) -> Seen:
     and their counts start at 0.
     """
     tally, bad = np.zeros(len(Tally), np.int64), np.zeros((SHOWN, 3), np.int64)
-    if other is None:
-        return Seen(
-            tally,
-            bad,
-            slots=np.zeros((SLOTS, 2), np.int64),
-            known=np.zeros(1, np.int64),
-            devices=np.zeros((DEVICES_MAX, len(Of)), np.int64),
-        )
-    if not again:
+    if other is not None and not again:
         return other._replace(tally=tally, bad=bad)
-    return Seen(
-        tally,
-        bad,
-        slots=other.slots.copy(),
-        known=other.known.copy(),
-        devices=np.zeros_like(other.devices),
-    )
+    slots, known = np.zeros((SLOTS, 2), np.int64), np.zeros(1, np.int64)
+    if other is not None:
+        slots, known = other.slots.copy(), other.known.copy()
+    return Seen(tally, bad, slots, known, np.zeros((DEVICES_MAX, len(Of)), np.int64))
 
 
 @loop

@@ -13,9 +13,9 @@ import numpy as np
 
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Findings, Requests, requests_with
+from hybridsim.traces.formats.columns import SECTOR_BYTES
 from hybridsim.traces.formats.text import OneDevice, batched, lines
 
-BLOCK_BYTES = 512
 FIELDS = 4
 DIGITS_MAX = 15
 LINES_SEEN = 20
@@ -54,8 +54,8 @@ class Reader(OneDevice):
             start, count = np.array(batch).T
             yield requests_with(
                 len(batch),
-                offset_bytes=start * BLOCK_BYTES,
-                length_bytes=count * BLOCK_BYTES,
+                offset_bytes=start * SECTOR_BYTES,
+                length_bytes=count * SECTOR_BYTES,
                 op=Op.READ,
             )
 

@@ -92,8 +92,7 @@ def _of_line(line: str) -> dict[str, str]:
 
 
 def _of_toml(name: str) -> dict[str, str]:
-    text = cleaned(whole_text(name, ColumnsError))
-    pairs = parsed(text, name, ColumnsError)
+    pairs = parsed(cleaned(whole_text(name, ColumnsError)), name, ColumnsError)
     return {key: str(value) for key, value in pairs.items()}
 
 
@@ -169,9 +168,8 @@ def table_of(mapping: Mapping, source: Source) -> Table:
     first = next((line for line in lines if not line.startswith(COMMENT)), b"")
     text = first.decode("utf-8", "backslashreplace").lstrip("\ufeff")
     separator = mapping.separator or likely_separator(text)
-    split_at = None if separator == BLANKS else separator
     names = [name.strip(' "') for name in fields_of(text, separator)]
-    at = split_at.encode() if split_at else None
+    at = None if separator == BLANKS else separator.encode()
     widest = max((len(line.split(at)) for line in lines), default=0)
     places: dict[int, Field] = {}
     for column, field in mapping.columns.values():

@@ -7,12 +7,15 @@ Windows file times, ticks of 100 ns since 1601; so are response times.  A device
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Requests
 from hybridsim.traces.formats.columns import Field, Table, To
+from hybridsim.traces.formats.text import words_of, write_lines
 
 TICK_NS = 100
 TICKS_TO_1970 = 116_444_736_000_000_000
@@ -42,19 +45,12 @@ def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
 
     A request without a completion gets the response time 0.
     """
-    rows = 0
-    for chunk in chunks:
-        moves = np.isin(chunk.op, list(WORDS))
-        response_ns = (chunk.complete_ns - chunk.arrival_ns).clip(0)
-        columns = (chunk.arrival_ns, chunk.op, chunk.offset_bytes, chunk.length_bytes, response_ns)
-        put(
-            "".join(
-                f"{arrival // TICK_NS + TICKS_TO_1970},trace,0,{WORDS[op]},{offset},{length},"
-                f"{response // TICK_NS}\n"
-                for arrival, op, offset, length, response in zip(
-                    *(column[moves].tolist() for column in columns)
-                )
-            )
-        )
-        rows += int(moves.sum())
-    return rows
+
+    def columns(chunk: Requests) -> list[NDArray[Any]]:
+        moves = chunk.where(np.isin(chunk.op, list(WORDS)))
+        ticks = moves.arrival_ns // TICK_NS + TICKS_TO_1970
+        response = (moves.complete_ns - moves.arrival_ns).clip(0) // TICK_NS
+        op = words_of(moves.op, WORDS)
+        return [ticks, op, moves.offset_bytes, moves.length_bytes, response]
+
+    return write_lines(chunks, put, "%d,trace,0,%s,%d,%d,%d\n", columns)

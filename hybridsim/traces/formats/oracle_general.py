@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from hybridsim.foundation.arrays import runs
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Findings, Requests, requests_with
 from hybridsim.traces.formats.files import records_of
 from hybridsim.traces.formats.ordering import SECOND_NS, from_first, in_order, spread_seconds
-from hybridsim.traces.formats.text import OneDevice
+from hybridsim.traces.formats.text import OneDevice, report_limits
 
 RECORD = np.dtype([("second", "<u4"), ("object", "<u8"), ("bytes", "<u4"), ("next", "<i8")])
 PAGE_BYTES = 4096
@@ -75,11 +76,7 @@ class Reader(OneDevice):
             "accesses of 0 bytes were skipped",
             "none needed: libCacheSim skips them too",
         )
-        findings.add(
-            "whole-seconds",
-            "times have a resolution of 1 s: the requests of each second are spread evenly over it",
-            fix="replay with --mode closed; hits and mrc need no times",
-        )
+        report_limits(findings, has_times=True, has_ops=True, is_spread=True)
         findings.add(
             "all-reads",
             "objects have no address, size or direction: each access is a read of a page of 4 KiB",
@@ -115,8 +112,7 @@ def write(chunks: Iterator[Requests], put: Callable[[bytes], object]) -> int:
         first = chunk.offset_bytes[moves] // PAGE_BYTES
         last = (chunk.offset_bytes[moves] + chunk.length_bytes[moves] - 1) // PAGE_BYTES
         counts = last - first + 1
-        begins = np.repeat(np.cumsum(counts) - counts, counts)
-        pages.append(np.repeat(first, counts) + np.arange(counts.sum()) - begins)
+        pages.append(runs(first, counts))
         seconds.append(np.repeat((chunk.arrival_ns[moves] // SECOND_NS).astype(np.uint32), counts))
     objects = np.concatenate(pages) if pages else np.zeros(0, np.int64)
     records = np.zeros(len(objects), RECORD)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,20 +86,7 @@ def _not_before(last_ns: int, part: Requests, findings: Findings) -> Requests:
         count=late,
         fix="sort the file by time",
     )
-    arrival_ns = np.maximum(part.arrival_ns, last_ns)
-    known = part.complete_ns >= 0
-    complete_ns = np.where(known, np.maximum(part.complete_ns, arrival_ns), part.complete_ns)
-    return part._replace(arrival_ns=arrival_ns, complete_ns=complete_ns)
-
-
-def are_whole_seconds(part: Requests) -> bool:
-    """Return whether times have a resolution of 1 s: all are whole, and several are equal."""
-    seconds = part.arrival_ns // SECOND_NS
-    return (
-        part.rows >= SPREAD_MIN
-        and bool((part.arrival_ns % SECOND_NS == 0).all())
-        and 1 < len(np.unique(seconds)) < part.rows
-    )
+    return part.not_before(last_ns)
 
 
 def spread_if_whole(
@@ -107,15 +94,17 @@ def spread_if_whole(
 ) -> tuple[bool, Iterator[Requests]]:
     """Return whether times are in whole seconds, and the requests, then spread over each second.
 
-    With `whole_seconds` None, that is decided by the times of the first part.
+    With `whole_seconds` None, that is decided by the times of the first part: all are whole, and
+    several are equal.
     """
     rest = iter(parts)
-    first = next(rest, None)
-    if first is None:
-        return bool(whole_seconds), iter(())
-    whole = are_whole_seconds(first) if whole_seconds is None else whole_seconds
-    every = chain([first], rest)
-    return whole, spread_seconds(every) if whole else every
+    first = [*islice(rest, 1)]
+    if whole_seconds is None:
+        times_ns = first[0].arrival_ns if first else np.zeros(0, np.int64)
+        whole_seconds = len(times_ns) >= SPREAD_MIN and not (times_ns % SECOND_NS).any()
+        whole_seconds = whole_seconds and 1 < len(np.unique(times_ns)) < len(times_ns)
+    every = chain(first, rest)
+    return whole_seconds, spread_seconds(every) if whole_seconds else every
 
 
 def spread_seconds(parts: Iterable[Requests]) -> Iterator[Requests]:
@@ -125,15 +114,12 @@ def spread_seconds(parts: Iterable[Requests]) -> Iterator[Requests]:
     """
     waiting: list[Requests] = []
     for part in parts:
-        if not waiting or part.arrival_ns[-1] == waiting[0].arrival_ns[0]:
-            waiting.append(part)
-            if part.arrival_ns[0] == part.arrival_ns[-1]:
-                continue
-            waiting.pop()
-        whole = joined([*waiting, part])
+        waiting.append(part)
+        if waiting[0].arrival_ns[0] == part.arrival_ns[-1]:
+            continue
+        whole = joined(waiting)
         cut = int(np.searchsorted(whole.arrival_ns, whole.arrival_ns[-1]))
-        if cut:
-            yield _spread(whole.between(0, cut))
+        yield _spread(whole.between(0, cut))
         waiting = [whole.between(cut, whole.rows)]
     if waiting:
         yield _spread(joined(waiting))
@@ -144,10 +130,7 @@ def _spread(part: Requests) -> Requests:
     begins = np.flatnonzero(np.concatenate(([True], second[1:] != second[:-1])))
     counts = np.diff(np.append(begins, len(second)))
     rank = np.arange(len(second)) - np.repeat(begins, counts)
-    arrival_ns = second + rank * SECOND_NS // np.repeat(counts, counts)
-    known = part.complete_ns >= 0
-    complete_ns = np.where(known, part.complete_ns + arrival_ns - second, part.complete_ns)
-    return part._replace(arrival_ns=arrival_ns, complete_ns=complete_ns)
+    return part.later(rank * SECOND_NS // np.repeat(counts, counts))
 
 
 def origin_of(since_1970: bool | None, first_ns: int) -> int | None:

@@ -17,14 +17,14 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import ColumnsError, TraceError
 from hybridsim.foundation.printable import printable
 from hybridsim.requests.rows import UNKNOWN, Findings, Requests, requests_with
-from hybridsim.traces.formats.column_reader import Volumes, report_limits
+from hybridsim.traces.formats.column_reader import Volumes
 from hybridsim.traces.formats.columns import Field, To
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.line_parser import LENGTH_MAX, NUMBER_MAX, RESPONSE_MAX_NS, Of
 from hybridsim.traces.formats.mapped_text import EXAMPLE, Mapping, read
 from hybridsim.traces.formats.ordering import from_first, in_order, origin_of, spread_if_whole
 from hybridsim.traces.formats.requests_csv import HEADER, LETTERS
-from hybridsim.traces.formats.text import no_dispatch, only
+from hybridsim.traces.formats.text import no_dispatch, only, report_limits
 
 MAGIC = b"PAR1"
 BATCH = 1 << 16

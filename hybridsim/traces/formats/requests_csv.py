@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import DTYPES, UNKNOWN, Findings, Requests
-from hybridsim.traces.formats.text import OneDevice, batched, lines
+from hybridsim.traces.formats.text import (
+    OneDevice,
+    batched,
+    lines,
+    report_disorder,
+    words_of,
+    write_lines,
+)
 
 HEADER = "arrival_ns,op,offset,length,dispatch_ns,complete_ns"
 LETTERS = {
@@ -29,30 +38,16 @@ def detect(head: bytes) -> bool:
 
 def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
     """Write requests as CSV; return their number."""
+
+    def columns(chunk: Requests) -> list[NDArray[Any]]:
+        times = [column.astype(object) for column in (chunk.dispatch_ns, chunk.complete_ns)]
+        for each in times:
+            each[each == UNKNOWN] = ""
+        op = words_of(chunk.op, LETTERS)
+        return [chunk.arrival_ns, op, chunk.offset_bytes, chunk.length_bytes, *times]
+
     put(HEADER + "\n")
-    rows = 0
-    letters = [LETTERS[op] for op in sorted(LETTERS)]
-    for chunk in chunks:
-        columns = (
-            chunk.arrival_ns,
-            chunk.op,
-            chunk.offset_bytes,
-            chunk.length_bytes,
-            chunk.dispatch_ns,
-            chunk.complete_ns,
-        )
-        put(
-            "".join(
-                f"{arrival},{letters[op]},{offset},{length},"
-                f"{'' if dispatch == UNKNOWN else dispatch},"
-                f"{'' if complete == UNKNOWN else complete}\n"
-                for arrival, op, offset, length, dispatch, complete in zip(
-                    *(column.tolist() for column in columns)
-                )
-            )
-        )
-        rows += chunk.rows
-    return rows
+    return write_lines(chunks, put, "%d,%s,%d,%d,%s,%s\n", columns)
 
 
 class Reader(OneDevice):
@@ -78,12 +73,7 @@ class Reader(OneDevice):
             yield (last_ns, *row[1:-2], *times)
 
     def _report(self, findings: Findings) -> None:
-        findings.count(
-            self._disorder,
-            "disorder",
-            "requests are earlier than a preceding one and were moved to its time",
-            "sort the file by its first column",
-        )
+        report_disorder(findings, self._disorder, "sort the file by its first column")
 
 
 def parse(line: bytes) -> tuple[int, ...] | None:

@@ -7,16 +7,16 @@ bytes, seconds from the start; user-defined fields may follow.  A device is an A
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Requests
-from hybridsim.traces.formats.columns import Field, Table, To
-
-BLOCK_BYTES = 512
-SECOND_NS = 10**9
+from hybridsim.traces.formats.columns import SECOND_NS, SECTOR_BYTES, Field, Table, To
+from hybridsim.traces.formats.text import words_of, write_lines
 
 LETTERS = {int(Op.READ): "r", int(Op.WRITE): "w", int(Op.WRITE_ZEROES): "w"}
 
@@ -25,7 +25,7 @@ TABLE = Table(
     separator=",",
     fields=(
         Field(To.DEVICE),
-        Field(To.OFFSET, BLOCK_BYTES),
+        Field(To.OFFSET, SECTOR_BYTES),
         Field(To.LENGTH),
         Field(To.OP),
         Field(To.TIME, SECOND_NS),
@@ -40,25 +40,17 @@ def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
 
     Raises TraceError for an offset that is not a multiple of a block.
     """
-    rows = 0
-    for chunk in chunks:
-        moves = np.isin(chunk.op, list(LETTERS))
-        within = chunk.offset_bytes[moves] % BLOCK_BYTES != 0
+
+    def columns(chunk: Requests) -> list[NDArray[Any]]:
+        moves = chunk.where(np.isin(chunk.op, list(LETTERS)))
+        block, within = np.divmod(moves.offset_bytes, SECTOR_BYTES)
         if within.any():
-            offset = int(chunk.offset_bytes[moves][within][0])
+            offset = int(moves.offset_bytes[within > 0][0])
             raise TraceError(
-                f"the offset {offset:,} is not a multiple of {BLOCK_BYTES} bytes, the unit of spc: "
-                "write csv or msr (--as)"
+                f"the offset {offset:,} is not a multiple of {SECTOR_BYTES} bytes, the unit of "
+                "spc: write csv or msr (--as)"
             )
-        columns = (chunk.arrival_ns, chunk.op, chunk.offset_bytes, chunk.length_bytes)
-        put(
-            "".join(
-                f"0,{offset // BLOCK_BYTES},{length},{LETTERS[op]},"
-                f"{arrival // SECOND_NS}.{arrival % SECOND_NS:09}\n"
-                for arrival, op, offset, length in zip(
-                    *(column[moves].tolist() for column in columns)
-                )
-            )
-        )
-        rows += int(moves.sum())
-    return rows
+        op = words_of(moves.op, LETTERS)
+        return [block, moves.length_bytes, op, *np.divmod(moves.arrival_ns, SECOND_NS)]
+
+    return write_lines(chunks, put, "0,%d,%d,%s,%d.%09d\n", columns)

@@ -7,9 +7,7 @@ completion, and the type may be missing.
 
 from __future__ import annotations
 
-from hybridsim.traces.formats.columns import OPS, Field, Table, To
-
-SECOND_NS = 10**9
+from hybridsim.traces.formats.columns import OPS, SECOND_NS, Field, Table, To
 
 TABLE = Table(
     name="systor",

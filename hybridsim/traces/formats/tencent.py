@@ -6,10 +6,7 @@ seconds since 1970, over which the requests are spread evenly; 0 is a read, 1 a 
 
 from __future__ import annotations
 
-from hybridsim.traces.formats.columns import BITS, Field, Table, To
-
-SECTOR_BYTES = 512
-SECOND_NS = 10**9
+from hybridsim.traces.formats.columns import BITS, SECOND_NS, SECTOR_BYTES, Field, Table, To
 
 TABLE = Table(
     name="tencent",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Device, Findings, Requests
 from hybridsim.traces.formats.columns import BOM
@@ -102,11 +106,61 @@ def no_dispatch(name: str, use_dispatch: bool) -> None:
         raise TraceError(f"{name}: --use-dispatch needs a capture with issue events: remove it")
 
 
-def batched(rows: Iterable[Parsed], count: int = BATCH) -> Iterator[list[Parsed]]:
-    """Yield `count` rows at a time."""
+def write_lines(
+    chunks: Iterable[Requests],
+    put: Callable[[str], object],
+    template: str,
+    columns: Callable[[Requests], Sequence[NDArray[Any]]],
+) -> int:
+    """Write a line for each row of the columns of chunks, by a template; return the rows."""
+    rows = 0
+    for chunk in chunks:
+        values = [column.tolist() for column in columns(chunk)]
+        put("".join(map(template.__mod__, zip(*values))))
+        rows += len(values[0])
+    return rows
+
+
+def words_of(ops: NDArray[np.uint8], words: Mapping[int, str] | Mapping[Op, str]) -> NDArray[Any]:
+    """Return the word of each operation."""
+    table = np.array([words.get(op) for op in Op], object)
+    found: NDArray[Any] = table[ops]
+    return found
+
+
+def batched(rows: Iterable[Parsed]) -> Iterator[list[Parsed]]:
+    """Yield BATCH rows at a time."""
     rows = iter(rows)
-    while batch := list(islice(rows, count)):
+    while batch := list(islice(rows, BATCH)):
         yield batch
+
+
+def report_limits(findings: Findings, has_times: bool, has_ops: bool, is_spread: bool) -> None:
+    """Add the findings of data that a table does not contain."""
+    if not has_times:
+        findings.add(
+            "no-times",
+            "there is no column of times: all requests arrive at time 0",
+            fix="replay with --mode closed; hits and mrc need no times",
+        )
+    if not has_ops:
+        findings.add(
+            "all-reads",
+            "there is no column of directions: all requests are reads",
+            fix="none needed",
+        )
+    if is_spread:
+        findings.add(
+            "whole-seconds",
+            "times have a resolution of 1 s: the requests of each second are spread evenly over it",
+            fix="replay with --mode closed; hits and mrc need no times",
+        )
+
+
+def report_disorder(findings: Findings, count: int, fix: str) -> None:
+    """Add the requests that were earlier than one before them."""
+    text = "requests are earlier than a preceding one and were moved to its time"
+    findings.count(count, "disorder", text, fix)
 
 
 class OneDevice(ABC):

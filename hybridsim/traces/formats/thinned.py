@@ -6,19 +6,19 @@ requests as `Reader.sample`; each stretch is a device of its own that has all re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybridsim.foundation.arrays import Ints, distinct
 from hybridsim.foundation.errors import TraceError
 from hybridsim.foundation.suggest import hint
 from hybridsim.requests.pages import SPAN, hashed_regions
-from hybridsim.requests.rows import UNKNOWN, Device, Findings, Requests, in_chunks
+from hybridsim.requests.rows import Device, Findings, Requests, in_chunks, requests_with
 from hybridsim.traces.formats.files import Source
 from hybridsim.traces.formats.text import no_dispatch, only
 from hybridsim.traces.thinned.layout import (
@@ -87,28 +87,10 @@ class Thinned:
         return f"{worst} or --device {TYPICAL} (a typical one, {self.typical})"
 
 
-class Moves(NamedTuple):
-    """What caches see of requests, in 21 bytes each."""
-
-    arrival_ns: Ints
-    offset_bytes: Ints
-    length_bytes: NDArray[np.uint32]
-    op: NDArray[np.uint8]
-
-    @classmethod
-    def of(cls, rows: Requests) -> Moves:
-        """Return what caches see of requests; lengths beyond any that is possible may change."""
-        length = np.minimum(rows.length_bytes, np.iinfo(np.uint32).max).astype(np.uint32)
-        return cls(rows.arrival_ns.copy(), rows.offset_bytes.copy(), length, rows.op.copy())
-
-    def requests(self) -> Requests:
-        """Return the requests; all else is unknown."""
-        count = len(self.op)
-        none, unknown = np.broadcast_to(np.uint8(0), count), np.broadcast_to(UNKNOWN, count)
-        return Requests(
-            self.arrival_ns, self.offset_bytes, self.length_bytes.astype(np.int64), self.op,
-            none, none.astype(np.uint16), unknown.astype(np.int32), unknown, unknown,
-        )  # fmt: skip
+def what_caches_see(rows: Requests) -> Requests:
+    """Return a copy in which all else is unknown, in 25 bytes a request."""
+    blank = (np.broadcast_to(of[:1], rows.rows) for of in requests_with(1)[4:])
+    return Requests._make((*(column.copy() for column in rows[:4]), *blank))
 
 
 class Reader:
@@ -127,13 +109,10 @@ class Reader:
             )
         no_dispatch(self._source.name, use_dispatch)
         self._chosen = stretches.get(chosen)
-        self.devices = [
-            Device(name, *self._sizes.get(name, (0, 0)), chosen=name == chosen)
-            for name in (SAMPLE, *stretches)
-        ]
+        self.devices = [Device(name, 0, 0, chosen=name == chosen) for name in (SAMPLE, *stretches)]
         self.origin_unix_ns = self._about.origin_unix_ns
         self.capture = self._about  # also of a stretch
-        self._moves: list[Moves] | None = None  # of all the sample
+        self._moves: list[Requests] | None = None  # of all the sample
 
     @property
     def sample(self) -> Thinned | None:
@@ -145,16 +124,15 @@ class Reader:
         kind = Kind.SAMPLE if self._chosen is None else Kind.STRETCH
         rows = 0
         for one, part in self._blocks(findings, kind):
-            if self._chosen is not None:
-                if one.begin_ns != self._chosen.begin_ns:
-                    continue
-            else:
+            if self._chosen is None:
                 part = thinned_rows(part, self._about.threshold, self._about.settings)
+            elif one.begin_ns != self._chosen.begin_ns:
+                continue
             if part.rows:
                 rows += part.rows
                 yield part
-            if self._chosen is not None and part.rows:
-                break
+                if self._chosen is not None:
+                    break
         if not rows:
             raise TraceError(
                 f"{self._source.name}: no request is sampled at a rate of {self._about.rate:.3%}: "
@@ -168,32 +146,28 @@ class Reader:
         )
 
     def moves(self, findings: Findings, rows: int) -> Iterator[Requests]:
-        """Yield `requests`, `rows` at a time; only what `Moves` has is right.
+        """Yield `requests`, `rows` at a time; only `what_caches_see` is right.
 
         At most MOVES_MAX are kept in memory; then the file is read once.
         """
         if self._moves is not None:
-            yield from (each.requests() for each in self._moves)
+            yield from self._moves
             return
-        kept: list[Moves] = []
+        kept: list[Requests] = []
         for part in in_chunks(self.requests(findings), rows):
             if len(kept) * rows < MOVES_MAX:
-                kept.append(Moves.of(part))
+                kept.append(what_caches_see(part))
             yield part
         if len(kept) * rows < MOVES_MAX:
             self._moves = kept
 
     def counts(self) -> Iterator[Counts]:
         """Yield the counts of each minute that has requests, in order."""
-        minute: Counts | None = None
-        for one, counts in self._blocks(Findings(), Kind.COUNTS):
-            begin_ns = one.begin_ns // MINUTE_NS * MINUTE_NS
-            if minute is None or begin_ns != minute.begin_ns:
-                if minute is not None:
-                    yield minute
-                minute = Counts.none(begin_ns, MINUTE_NS)
-            minute.add(counts)
-        if minute is not None:
+        blocks = self._blocks(Findings(), Kind.COUNTS)
+        for number, parts in groupby(blocks, key=lambda each: each[0].begin_ns // MINUTE_NS):
+            minute = Counts.none(number * MINUTE_NS, MINUTE_NS)
+            for _, counts in parts:
+                minute.add(counts)
             yield minute
 
     def in_full(self, begins: Collection[int] | None = None) -> Iterator[tuple[Stretch, Requests]]:
@@ -265,7 +239,6 @@ class Reader:
         settings: Settings | None = None
         threshold, chosen, interruptions = SPAN, Chosen(), []
         total: Counts | None = None
-        self._sizes: dict[str, tuple[int, int]] = {}
         regions: list[Ints] = []  # of stretches
         end_bytes = 0
         for one, found in self._blocks(Findings(), Kind.START, Kind.COUNTS, Kind.STRETCH):
@@ -301,14 +274,15 @@ class Reader:
             share = max(ACCESSES_MAX / accesses, REGIONS_ENOUGH / max(known, 1))
             threshold = min(threshold, max(round(share * SPAN), 1))
         names = {self._name(one, settings): one for one in chosen.all().values()}
-        return Thinned(
-            settings, threshold, total, names,
-            _best(names, ((-one.score, name) for name, one in names.items()
-                          if one in chosen.worst.values())),
-            _best(names, ((one.rank, name) for name, one in names.items()
-                          if one in chosen.typical.values())),
-            tuple(interruptions), end_bytes,
-        )  # fmt: skip
+        worst, typical = (
+            min(
+                ((one.place(role), name) for name, one in names.items() if one in of.values()),
+                default=(0, next(iter(names), "")),
+            )[1]
+            for role, of in chosen.by_role.items()
+        )
+        gaps = tuple(interruptions)
+        return Thinned(settings, threshold, total, names, worst, typical, gaps, end_bytes)
 
     @staticmethod
     def _name(one: Stretch, settings: Settings) -> str:
@@ -319,11 +293,6 @@ class Reader:
                 return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M}"
         minutes = one.begin_ns // MINUTE_NS
         return f"{minutes // 60}h{minutes % 60:02}m"
-
-
-def _best(names: Iterable[str], ranked: Iterable[tuple[int, str]]) -> str:
-    """Return the name that is ranked first, or any name; empty if there is none."""
-    return min(ranked, default=(0, next(iter(names), "")))[1]
 
 
 def content(one: Block) -> Any:

@@ -16,34 +16,16 @@ from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Findings, Requests, requests_with
+from hybridsim.traces.formats.columns import SECTOR_BYTES
 from hybridsim.traces.formats.files import records_of
-from hybridsim.traces.formats.text import OneDevice
+from hybridsim.traces.formats.text import OneDevice, report_disorder
 
-RECORD = np.dtype(
-    [
-        ("serial", "<u4"),
-        ("length", "<u4"),
-        ("entries", "<u4"),
-        ("command", "<u2"),
-        ("version", "<u2"),
-        ("block", "<u8"),
-        ("time_us", "<u8"),
-    ]
-)
-RECORD_2 = np.dtype(
-    [
-        ("command", "<u2"),
-        ("version", "<u2"),
-        ("serial", "<u4"),
-        ("length", "<u4"),
-        ("entries", "<u4"),
-        ("block", "<u8"),
-        ("time_us", "<u8"),
-        ("response_us", "<u8"),
-    ]
-)
+SIZES = [("serial", "<u4"), ("length", "<u4"), ("entries", "<u4")]
+COMMAND = [("command", "<u2"), ("version", "<u2")]
+PLACE = [("block", "<u8"), ("time_us", "<u8")]
+RECORD = np.dtype([*SIZES, *COMMAND, *PLACE])
+RECORD_2 = np.dtype([*COMMAND, *SIZES, *PLACE, ("response_us", "<u8")])
 RECORDS = {2: RECORD_2, 1: RECORD}  # by version, in the order in which they are tried
-BLOCK_BYTES = 512
 # READ, WRITE, WRITE AND VERIFY of 6, 10, 12 and 16 bytes: operation codes of the SCSI standard
 READS, WRITES = (0x08, 0x28, 0xA8, 0x88), (0x0A, 0x2A, 0xAA, 0x8A, 0x2E, 0xAE, 0x8E)
 BLOCK_MAX = 1 << 52
@@ -96,12 +78,7 @@ class Reader(OneDevice):
             "records that are not reads or writes, or are damaged, were skipped",
             "none needed for a few",
         )
-        findings.count(
-            self._disorder,
-            "disorder",
-            "requests are earlier than a preceding one and were moved to its time",
-            "none needed for a few",
-        )
+        report_disorder(findings, self._disorder, "none needed for a few")
 
 
 def is_sound(records: NDArray[np.void], version: int) -> NDArray[np.bool_]:
@@ -116,7 +93,7 @@ def in_columns(records: NDArray[np.void], time_ns: NDArray[np.int64]) -> Request
     requests = requests_with(
         len(records),
         arrival_ns=time_ns,
-        offset_bytes=records["block"].astype(np.int64) * BLOCK_BYTES,
+        offset_bytes=records["block"].astype(np.int64) * SECTOR_BYTES,
         length_bytes=records["length"],
         op=np.where(np.isin(records["command"], READS), Op.READ, Op.WRITE),
     )

@@ -48,9 +48,10 @@ class Disk:
     folder: Path
 
     @property
-    def number(self) -> str:
-        """MAJOR:MINOR."""
-        return (self.folder / "dev").read_text().strip()
+    def numbers(self) -> list[str]:
+        """MAJOR:MINOR of the disk, and of its partitions."""
+        folders = [self.folder, *(each.parent for each in self.folder.glob("*/partition"))]
+        return [(each / "dev").read_text().strip() for each in folders]
 
     @property
     def size_bytes(self) -> int:
@@ -69,9 +70,7 @@ class Disk:
     def holds(self, folder: Path) -> bool:
         """Return whether a folder is on this disk or one of its partitions."""
         device = os.stat(folder).st_dev
-        number = f"{os.major(device)}:{os.minor(device)}"
-        parts = [self.folder, *(each.parent for each in self.folder.glob("*/partition"))]
-        return any((part / "dev").read_text().strip() == number for part in parts)
+        return f"{os.major(device)}:{os.minor(device)}" in self.numbers
 
 
 def find(device: str, host: Host) -> Disk:

@@ -24,7 +24,7 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import RecordingError
 from hybridsim.jit import kernel, loop
 from hybridsim.requests.rows import Requests, joined, no_requests
-from hybridsim.traces.formats.blktrace_records import SECTOR_MAX, SPLIT, u32, u64
+from hybridsim.traces.formats.blktrace import SECTOR_MAX, SPLIT, u32, u64
 from hybridsim.traces.formats.ftrace import parse_rwbs
 from hybridsim.traces.formats.pairing import (
     EVENT,
@@ -260,7 +260,6 @@ class Decoder:
 
 
 PATIENCE_NS = 60 * 10**9  # a request without completion after this is given up
-AT_ONCE = 1 << 16  # events
 PAGES_AT_ONCE = 1 << 13  # of a CPU: bounds memory, and the kernel's buffer is smaller
 READ_AT_ONCE = 1 << 6  # pages
 STATS_BYTES = 1 << 12  # of a file
@@ -278,20 +277,17 @@ class Paired(Pairer):
         """Take events up to a time; return the requests that settled, in order of arrival."""
         at = self._pairing.at
         out = []
-        for start in range(0, len(events), AT_ONCE):
-            part = events[start : start + AT_ONCE]
-            position, end = np.zeros(1, np.int64), np.array([len(part)], np.int64)
-            live = np.ones(1, np.bool_)
-            while position[0] < end[0]:
-                pair(self._pairing, part, position, end, live)
-                if at[At.NEXT] - at[At.OLDEST] >= PENDING_MAX or position[0] < end[0]:
-                    if at[At.SETTLED] == at[At.OLDEST]:
-                        give_up(self._pairing, PENDING_MAX // 8)
-                    out.append(self._settled(0, 0))
+        position, end = np.zeros(1, np.int64), np.array([len(events)], np.int64)
+        while position[0] < end[0]:
+            pair(self._pairing, events, position, end, np.ones(1, np.bool_))
+            if position[0] < end[0]:  # there is no more space
+                if at[At.SETTLED] == at[At.OLDEST]:
+                    give_up(self._pairing, PENDING_MAX // 8)
+                out.append(self._settled(0, 0))
         self._expire(now_ns - PATIENCE_NS)
         if at[At.SETTLED] > at[At.OLDEST]:
             out.append(self._settled(0, 0))
-        return joined(out) if out else no_requests()
+        return joined(out)
 
     def rest(self) -> Requests:
         """Return all pending requests: those without completion are incomplete."""
@@ -508,17 +504,11 @@ def _has(instance: Path, settings: dict[str, str]) -> bool:
     if not instance.is_dir():
         return False
     found = {name: chosen((instance / name).read_text().strip()) for name in settings}
-    rounded = int(found.pop(BUFFER)) - int(settings[BUFFER])
-    others = {name: value for name, value in settings.items() if name != BUFFER}
-    return 0 <= rounded <= ROUNDED_KB and found == others
+    rounded = int(found[BUFFER]) - int(settings[BUFFER])
+    return 0 <= rounded <= ROUNDED_KB and found | {BUFFER: settings[BUFFER]} == settings
 
 
 def devices_of(disk: Disk) -> list[int]:
     """Return the numbers of a disk and its partitions: the kernel names either in its events."""
-    folders = [disk.folder, *(each.parent for each in disk.folder.glob("*/partition"))]
-    numbers = []
-    for each in folders:
-        match = re.fullmatch(r"(\d+):(\d+)", (each / "dev").read_text().strip())
-        if match:
-            numbers.append(int(match[1]) << 20 | int(match[2]))
-    return numbers
+    pairs = (map(int, number.split(":")) for number in disk.numbers)
+    return [major << 20 | minor for major, minor in pairs]

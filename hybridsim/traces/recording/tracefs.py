@@ -82,7 +82,7 @@ def record(order: Order) -> Outcome:
         put(root / "current_tracer", "blk")  # EBUSY while any pipe is open: before and after
         with _pipes(cpus, order.prefix) as pipes:
             first = min(pipes)
-            pipes[first][1].write(wall_clock(order.disk.number, first))
+            pipes[first][1].write(wall_clock(order.disk.numbers[0], first))
             with settings() as put_on:
                 put_on(order.disk.folder / "trace/enable", "1")
                 _write(order.disk.folder / "trace/act_mask", ACTIONS)

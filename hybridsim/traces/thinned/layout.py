@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -332,14 +333,9 @@ SECTIONS = {
     "pages": 2 * PAGES,  # page accesses by page size, of reads and of writes
     "latencies": 2 * LATENCIES,
 }
-PLACES = {}
-_at = 0
-for _name, _count in SECTIONS.items():
-    PLACES[_name] = slice(_at, _at + _count)
-    _at += _count
-LENGTH = _at
-
-
+ENDS_OF = dict(zip(SECTIONS, accumulate(SECTIONS.values())))
+PLACES = {name: slice(end - SECTIONS[name], end) for name, end in ENDS_OF.items()}
+LENGTH = sum(SECTIONS.values())
 (
     REQUESTS_AT, BYTES_AT, SEQUENTIAL_AT, LATENCY_SUM_AT, DEPTH_SUM_AT, COMPLETED_AT, ERRORS_AT,
     _, GAPS_AT, DEPTHS_AT, SIZES_AT, PAGES_AT, LATENCIES_AT,

@@ -9,25 +9,28 @@ the start, as regions are kept by a hash.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import runs
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.requests.pages import SPAN, check_real, hashed, hashed_regions
-from hybridsim.requests.rows import UNKNOWN, Requests, joined
+from hybridsim.requests.rows import Requests, joined
 from hybridsim.traces.thinned.layout import (
     HEADER_BYTES,
     ROWS_MAX,
     SIGNATURE,
     STRETCH,
+    TIME_MAX,
     Block,
     Columns,
     Counter,
@@ -108,12 +111,11 @@ def settings_of(one: Block) -> tuple[Settings, int]:
 
 
 class Store:
-    """The file: blocks are appended; it is written again where it exceeds its limit."""
+    """The file: blocks are appended."""
 
-    def __init__(self, path: Path, max_bytes: int | None) -> None:
+    def __init__(self, path: Path) -> None:
         """Open a file that exists, or create it with its signature."""
         self.path = path
-        self.limit = None if max_bytes is None else int(max_bytes * FILLED)
         self._file: IO[bytes] = path.open("r+b" if path.exists() else "w+b")
         self._file.seek(0, os.SEEK_END)
         if not self._file.tell():
@@ -125,11 +127,6 @@ class Store:
     def size(self) -> int:
         """Bytes of the file."""
         return self._file.tell()
-
-    @property
-    def is_too_large(self) -> bool:
-        """Whether the file exceeds its limit."""
-        return self.limit is not None and self.size > self.limit
 
     def append(self, kind: Kind, begin_ns: int, span_ns: int, payload: bytes) -> None:
         """Append a block."""
@@ -145,12 +142,16 @@ class Store:
             span_ns = int(part.arrival_ns[-1]) - begin_ns
             self.append(Kind.SAMPLE, begin_ns, span_ns, rows_as_bytes(part, begin_ns, 0))
 
-    def blocks(self, *kinds: Kind) -> Iterator[Block | Skipped]:
-        """Yield the blocks of the file."""
+    def blocks(self) -> Iterator[Block | Skipped]:
+        """Yield the blocks of the file, and damage."""
         self._file.flush()
         with self.path.open("rb") as again:
             again.seek(len(SIGNATURE))
-            yield from blocks(again.read, kinds or tuple(Kind))
+            yield from blocks(again.read)
+
+    def whole_blocks(self) -> Iterator[Block]:
+        """Yield the blocks of the file."""
+        return (one for one in self.blocks() if isinstance(one, Block))
 
     def flush(self, is_safe: bool = False) -> None:
         """Hand all blocks to the system, and with `is_safe` to the medium."""
@@ -211,25 +212,21 @@ class Stretch:
             raise DamagedError("a stretch is too short")
         return cls(one.begin_ns, one.span_ns, *STRETCH.unpack_from(one.payload))
 
-    def beats(self, other: Stretch | None, role: Role) -> bool:
-        """Return whether it stands better for its hour than another one, in a role."""
-        if other is None:
-            return True
-        return self.score > other.score if role == Role.WORST else self.rank < other.rank
+    def place(self, role: Role) -> int:
+        """Return its place among those that stand for their hour in a role: the least is best."""
+        return -self.score if role == Role.WORST else self.rank
 
 
 class Chosen:
     """The stretches that stand for their hours: of each role the best one so far, by hour."""
 
     def __init__(self) -> None:
-        self.worst: dict[int, Stretch] = {}
-        self.typical: dict[int, Stretch] = {}
-        self.by_role = {Role.WORST: self.worst, Role.TYPICAL: self.typical}
+        self.by_role: dict[Role, dict[int, Stretch]] = {role: {} for role in Role}
 
     def roles_of(self, one: Stretch) -> int:
         """Return the roles in which a stretch would replace the best one of its hour."""
-        hour = one.begin_ns // HOUR_NS
-        return sum(r for r, of_hour in self.by_role.items() if one.beats(of_hour.get(hour), r))
+        best = {role: of.get(one.begin_ns // HOUR_NS) for role, of in self.by_role.items()}
+        return sum(r for r, it in best.items() if it is None or one.place(r) < it.place(r))
 
     def take(self, one: Stretch) -> None:
         """Consider a stretch."""
@@ -240,7 +237,7 @@ class Chosen:
 
     def all(self) -> dict[int, Stretch]:
         """Return the stretches by begin."""
-        both = [*self.worst.values(), *self.typical.values()]
+        both = chain.from_iterable(of_hour.values() for of_hour in self.by_role.values())
         return {one.begin_ns: one for one in sorted(both, key=lambda one: one.begin_ns)}
 
 
@@ -263,7 +260,7 @@ def thinned_rows(rows: Requests, threshold: int, settings: Settings) -> Requests
         return rows.where(kept)
     count = np.where(last > first, last - first + 1, 1)
     row = np.repeat(np.arange(len(first)), count)
-    region = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    region = runs(first, count)
     is_in = hashed_regions(region, seed) < threshold
     row, region = row[is_in], region[is_in]
     if not len(row):
@@ -294,6 +291,7 @@ class Thinner:
         self._minute_number = -1
         self._minute_rows = self._score = self._minute_requests = 0
         self._settings_hour = -1  # in which they were written last; -1: never
+        self._limit = math.inf if settings.max_bytes is None else int(settings.max_bytes * FILLED)
         self._last_ns = 0  # arrival of the last request
         self.first_ns = 0  # time of the first start, of a capture that goes on
         self.written_again = 0  # times
@@ -306,7 +304,7 @@ class Thinner:
         What follows its last whole block is cut off.  `begin` must be called next.  Raises
         UsageError if the file is no capture that can go on.
         """
-        store = Store(path, None)
+        store = Store(path)
         settings: Settings | None = None
         chosen, end_ns, threshold, cut, first_ns = Chosen(), 0, SPAN, store.size, 0
         try:
@@ -332,7 +330,6 @@ class Thinner:
             store.close()
             raise
         store.cut(cut)
-        store.limit = None if settings.max_bytes is None else int(settings.max_bytes * FILLED)
         thinner = cls(store, settings)
         thinner.threshold, thinner.chosen, thinner.first_ns = threshold, chosen, first_ns
         thinner._last_ns = end_ns
@@ -373,12 +370,7 @@ class Thinner:
     def _not_before_last(self, rows: Requests) -> Requests:
         """Return requests that are no earlier than the last one: a clock may be set back."""
         last_ns, self._last_ns = self._last_ns, max(self._last_ns, int(rows.arrival_ns[-1]))
-        if int(rows.arrival_ns[0]) >= last_ns:
-            return rows
-        arrival = np.maximum(rows.arrival_ns, last_ns)
-        complete = np.maximum(rows.complete_ns, arrival)
-        complete = np.where(rows.complete_ns == UNKNOWN, UNKNOWN, complete)
-        return rows._replace(arrival_ns=arrival, complete_ns=complete)
+        return rows if int(rows.arrival_ns[0]) >= last_ns else rows.not_before(last_ns)
 
     def until(self, now_ns: int) -> None:
         """End the slice and the minute before a time at which no earlier request can arrive."""
@@ -391,10 +383,7 @@ class Thinner:
         """End the slice and the minute; nothing may follow but `begin`."""
         if self._settings_hour < 0:
             self.begin()
-        if self._slice is not None:
-            self._end_slice()
-        if self._minute_number >= 0:
-            self._end_minute()
+        self.until(TIME_MAX)
         self.store.flush()
 
     def _take_part(self, rows: Requests) -> None:
@@ -426,7 +415,7 @@ class Thinner:
         self.store.append_sample(self._sampled)
         self.store.append(Kind.COUNTS, whole.begin_ns, whole.span_ns, whole.to_bytes())
         self._slice, self._sampled = None, []
-        if self.store.is_too_large:
+        if self.store.size > self._limit:
             self._write_again()
         self.on_slice()
 
@@ -448,32 +437,46 @@ class Thinner:
                 self.chosen.take(one)
         self._minute, self._minute_number = [], -1
         self._minute_rows = self._score = self._minute_requests = 0
-        if self.store.is_too_large:
+        if self.store.size > self._limit:
             self._write_again()
 
     # The file is written again with a lower rate.
 
     def _write_again(self) -> None:
         """Write the file again at half of its limit; raise UsageError if it cannot get so small."""
-        assert self.store.limit is not None
         assert self.settings.max_bytes is not None
-        target = int(self.store.limit * KEPT)
-        survey = self._survey()
-        room = target - survey.counts - survey.starts
+        sizes = dict.fromkeys(Kind, 0)  # of blocks, in bytes
+        sizes[Kind.START] = len(SIGNATURE) + HEADER_BYTES
+        stretches: dict[int, int] = {}  # bytes by begin
+        by_hash = np.zeros(BINS, np.int64)  # sampled requests
+        for one in self.store.whole_blocks():
+            size = len(one.stored)
+            if one.kind == Kind.STRETCH:
+                stretches[one.begin_ns] = size
+            elif one.kind == Kind.COUNTS and one.span_ns < MINUTE_NS:
+                size //= MINUTE_NS // SLICE_NS // 2  # once they are by minute
+            elif one.kind == Kind.SAMPLE:
+                regions = rows_of_bytes(one.payload, one.begin_ns).offset_bytes
+                hashes = hashed_regions(regions // self.settings.region_bytes, self.settings.seed)
+                by_hash += np.bincount(hashes * BINS // self.threshold, minlength=BINS)
+            sizes[one.kind] += size
+        target = int(self._limit * KEPT)
+        room = target - sizes[Kind.COUNTS] - sizes[Kind.START]
         if room < target * OF_REQUESTS:
             raise UsageError(
                 f"--max {human_size(self.settings.max_bytes)} is too small for this long a "
-                f"capture: its counters alone take {human_size(survey.counts)} so far; allow at "
-                "least 4 times what they take for all of it"
+                f"capture: its counters alone take {human_size(sizes[Kind.COUNTS])} so far; allow "
+                "at least 4 times what they take for all of it"
             )
-        kept = self._stretches_within(survey, int(room * OF_STRETCHES))
-        room -= sum(survey.stretches[begin] for begin in kept)
-        if room < survey.sample:
-            share = max(room, 0) / max(survey.sample, 1)
-            self._lower(survey, share)
+        kept = self._stretches_within(stretches, int(room * OF_STRETCHES))
+        room -= sum(stretches[begin] for begin in kept)
+        if room < sizes[Kind.SAMPLE]:  # the largest threshold that keeps no more of the sample
+            kept_rows = room / sizes[Kind.SAMPLE] * int(by_hash.sum())
+            bins = int(np.searchsorted(np.cumsum(by_hash), kept_rows, "right"))
+            self.threshold = max(self.threshold * bins // BINS, 1)
         beside = self.store.path.with_name(f".{self.store.path.name}.again")
         beside.unlink(missing_ok=True)
-        again = Store(beside, None)
+        again = Store(beside)
         try:
             self._copy(again, kept)
             self.store.replaced_by(again)
@@ -482,60 +485,31 @@ class Thinner:
             raise
         self.written_again += 1
 
-    def _survey(self) -> Survey:
-        survey = Survey()
-        for one in self.store.blocks():
-            if isinstance(one, Skipped):
-                continue
-            size = len(one.stored)
-            if one.kind == Kind.STRETCH:
-                survey.stretches[one.begin_ns] = size
-            elif one.kind == Kind.COUNTS:
-                survey.counts += size // (MINUTE_NS // SLICE_NS // 2 if one.span_ns < MINUTE_NS
-                                          else 1)  # fmt: skip
-            elif one.kind == Kind.SAMPLE:
-                rows = rows_of_bytes(one.payload, one.begin_ns)
-                hashes = hashed_regions(
-                    rows.offset_bytes // self.settings.region_bytes, self.settings.seed
-                )
-                of_bins = np.bincount(hashes * BINS // self.threshold, minlength=BINS)
-                survey.by_hash += of_bins
-                survey.sample += size
-            else:
-                survey.starts += size
-        return survey
+    def _stretches_within(self, stretches: dict[int, int], room: int) -> set[int]:
+        """Return the begins of the stretches to keep: typical ones in half of the room, then worst.
 
-    def _stretches_within(self, survey: Survey, room: int) -> dict[int, Stretch]:
-        """Return the stretches to keep: typical ones in half of the room, the worst in the rest."""
-        kept: dict[int, Stretch] = {}
+        One that an earlier writing did not keep is too large.
+        """
+        kept: set[int] = set()
         used = 0
-        dropped = room + 1  # size of a stretch that an earlier writing did not keep
-        for one in sorted(self.chosen.typical.values(), key=lambda one: one.rank):
-            size = survey.stretches.get(one.begin_ns, dropped)
-            if used + size <= room // 2:
-                kept[one.begin_ns], used = one, used + size
-        for one in sorted(self.chosen.worst.values(), key=lambda one: (-one.score, one.begin_ns)):
-            size = 0 if one.begin_ns in kept else survey.stretches.get(one.begin_ns, dropped)
-            if used + size <= room:
-                kept[one.begin_ns], used = one, used + size
+        for role, most in ((Role.TYPICAL, room // 2), (Role.WORST, room)):
+            ranked = ((one.place(role), one.begin_ns) for one in self.chosen.by_role[role].values())
+            for _, begin_ns in sorted(ranked):
+                size = 0 if begin_ns in kept else stretches.get(begin_ns, room + 1)
+                if used + size <= most:
+                    kept.add(begin_ns)
+                    used += size
         return kept
-
-    def _lower(self, survey: Survey, share: float) -> None:
-        """Lower the threshold to the largest one that keeps this share of the sampled requests."""
-        total = int(survey.by_hash.sum())
-        below = np.cumsum(survey.by_hash)
-        bins = int(np.searchsorted(below, share * total, "right"))
-        self.threshold = max(self.threshold * bins // BINS, 1)
 
     def _with_roles(self, one: Block) -> bytes:
         """Return the head of a stretch with its present roles: a later one may have taken over."""
-        stretch, roles = Stretch.of(one), 0
-        for role, of_hour in self.chosen.by_role.items():
-            best = of_hour.get(one.begin_ns // HOUR_NS)
-            roles |= role if best is not None and best.begin_ns == one.begin_ns else 0
+        stretch = Stretch.of(one)
+        hour = one.begin_ns // HOUR_NS
+        best = {role: of_hour.get(hour) for role, of_hour in self.chosen.by_role.items()}
+        roles = sum(role for role, it in best.items() if it and it.begin_ns == one.begin_ns)
         return STRETCH.pack(stretch.score, stretch.rank, roles)
 
-    def _copy(self, again: Store, kept: dict[int, Stretch]) -> None:
+    def _copy(self, again: Store, kept: set[int]) -> None:
         """Write the blocks to another file: the sample at the present rate, counts by minute."""
         held: list[Requests] = []
         minute: Counts | None = None
@@ -548,9 +522,7 @@ class Thinner:
                 again.append(Kind.COUNTS, minute.begin_ns, minute.span_ns, minute.to_bytes())
                 minute = None
 
-        for one in self.store.blocks():
-            if isinstance(one, Skipped):
-                continue
+        for one in self.store.whole_blocks():
             number = one.begin_ns // MINUTE_NS
             if minute is not None and number != minute.begin_ns // MINUTE_NS:
                 put_minute()
@@ -576,14 +548,3 @@ class Thinner:
                     self._with_roles(one) + one.payload[STRETCH.size :],
                 )  # fmt: skip
         put_minute()
-
-
-@dataclass
-class Survey:
-    """The bytes of a file by kind of block, and its sampled requests by hash."""
-
-    starts: int = len(SIGNATURE) + HEADER_BYTES
-    counts: int = 0  # once they are by minute
-    sample: int = 0
-    stretches: dict[int, int] = field(default_factory=dict)  # by begin
-    by_hash: Ints = field(default_factory=lambda: np.zeros(BINS, np.int64))

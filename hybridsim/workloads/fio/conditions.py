@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hybridsim.requests.depths import IS_DONE
 from hybridsim.requests.inflight import Facts
-from hybridsim.requests.jobs import IS_OVER, NOT_YET, START_NS, Jobs
+from hybridsim.requests.jobs import IS_DONE, IS_OVER, NOT_YET, START_NS, Jobs
 from hybridsim.requests.source import NEVER
 from hybridsim.workloads.fio.options import Reader, Three, decimal, option, size
 

@@ -13,7 +13,8 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.in_notebooks import DataFrame, frame_of
 from hybridsim.foundation.units import format_time, human_time
-from hybridsim.requests.depths import (
+from hybridsim.requests.inflight import Facts
+from hybridsim.requests.jobs import (
     BROKE_NS,
     BROKE_OP,
     BROKEN_NS,
@@ -23,10 +24,11 @@ from hybridsim.requests.depths import (
     LATE,
     MEASURED_NS,
     NOW,
+    OVER_NS,
+    START_NS,
     WHOLE,
+    Jobs,
 )
-from hybridsim.requests.inflight import Facts
-from hybridsim.requests.jobs import OVER_NS, START_NS, Jobs
 from hybridsim.workloads.fio.conditions import Progress
 from hybridsim.workloads.fio.job import MILLISECOND, SECOND, Job
 from hybridsim.workloads.fio.jobfile import Written
