@@ -32,13 +32,11 @@ class Draws:
         """Return uniform numbers in [0, 1)."""
         shifted = (self._bits.random_raw(rows) >> np.uint64(11)).astype(np.float64)
         shifted *= UNIT
-        uniform: Floats = shifted
-        return uniform
+        return shifted
 
     def below(self, limits: Ints | int, rows: int) -> Ints:
         """Return uniform integers in [0, limit); limits are below 2^53."""
-        integers: Ints = (self.uniform(rows) * limits).astype(np.int64)
-        return integers
+        return (self.uniform(rows) * limits).astype(np.int64)
 
     def happens(self, probability: float | Floats, rows: int) -> NDArray[np.bool_]:
         """Return booleans that are true with a probability."""
@@ -55,8 +53,7 @@ class Draws:
         index = at.astype(np.int64)
         table = _negative_logs()
         low = table[index]
-        drawn: Floats = halvings * math.log(2) + low + (table[index + 1] - low) * (at - index)
-        return drawn
+        return halvings * math.log(2) + low + (table[index + 1] - low) * (at - index)
 
 
 @cache

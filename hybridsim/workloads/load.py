@@ -128,8 +128,7 @@ class Load(Part, ABC):
     def _times(self, done: Floats) -> Ints:
         """Return the times in ns at which cumulative numbers of requests are due."""
         if self.burst_every is None:
-            steady: Ints = np.rint(done * (SECOND / self.rate)).astype(np.int64)
-            return steady
+            return np.rint(done * (SECOND / self.rate)).astype(np.int64)
         calm_s = (self.burst_every - self.burst_lasts) / SECOND
         calm = calm_s * self.rate
         each = calm + self.burst_lasts / SECOND * self.burst_rate
@@ -143,8 +142,7 @@ class Load(Part, ABC):
         """Return the end times of all depths; a single depth has no end."""
         if self.depth is None or len(self.depth) == 1:
             return np.array([LATEST_NS])
-        ends: Ints = self.begin + self.step_ns * np.arange(1, len(self.depth) + 1)
-        return ends
+        return self.begin + self.step_ns * np.arange(1, len(self.depth) + 1)
 
     @property
     def step_ns(self) -> int:
@@ -179,33 +177,28 @@ def in_workers(blocks: Iterator[Requests], load: Load, ends_ns: Ints) -> Iterato
     with think times issues the next request when the machine has completed this one and the pause
     is over.
     """
-    depths = load.depth or (1,)
+    depths = np.array(load.depth or (1,))
     held: Requests | None = None
     before = 0  # requests in the blocks before `held`
     seen = np.zeros(len(depths), np.int64)  # requests in each step
+    step = np.zeros(0, np.int64)  # of each request in `held`
     for block in itertools.chain(blocks, [no_requests()]):
+        if held is not None:
+            arrival = joined([held, block]).arrival_ns
+            successor = np.arange(held.rows) + depths[step]
+            known = successor < len(arrival)
+            paused_ns = load.paused_ns(before + np.arange(len(arrival)))
+            successor = np.minimum(successor, len(arrival) - 1)
+            pause_ns = paused_ns[successor] - paused_ns[: held.rows]
+            following = np.where(known, arrival[successor] - pause_ns, LATEST_NS)
+            complete = np.minimum(following, ends_ns[step])
+            yield held._replace(complete_ns=np.where(complete == LATEST_NS, UNKNOWN, complete))
+            before += held.rows
+        held = block
         step = np.minimum(np.searchsorted(ends_ns, block.arrival_ns, "right"), len(depths) - 1)
         within = np.zeros(block.rows, np.int64)
         for each in np.unique(step):
             mine = step == each
             within[mine] = seen[each] + np.arange(int(mine.sum()))
             seen[each] += int(mine.sum())
-        block.stream[:] += (within % np.array(depths)[step]).astype(np.int32)
-        if held is not None:
-            yield _completed(held, block, load, ends_ns, before)
-            before += held.rows
-        held = block
-
-
-def _completed(held: Requests, after: Requests, load: Load, ends_ns: Ints, before: int) -> Requests:
-    depths = load.depth or (1,)
-    arrival = joined([held, after]).arrival_ns
-    step = np.minimum(np.searchsorted(ends_ns, held.arrival_ns, "right"), len(depths) - 1)
-    successor = np.arange(held.rows) + np.array(depths)[step]
-    known = successor < len(arrival)
-    paused_ns = load.paused_ns(before + np.arange(len(arrival)))
-    successor = np.minimum(successor, len(arrival) - 1)
-    pause_ns = paused_ns[successor] - paused_ns[: held.rows]
-    following = np.where(known, arrival[successor] - pause_ns, LATEST_NS)
-    complete = np.minimum(following, ends_ns[step])
-    return held._replace(complete_ns=np.where(complete == LATEST_NS, UNKNOWN, complete))
+        block.stream[:] += (within % depths[step]).astype(np.int32)

@@ -203,43 +203,34 @@ class Sequential(Load):
             yield "streams", "there are more streams than requests in the span"
 
     def places(self, seed: int) -> Places:
-        """Return the offsets of the streams."""
-        return Streams(self, seed).offsets
+        """Return the offsets of the streams; they go on where each was."""
+        done = np.zeros(self.streams, np.int64)  # bytes of each
+        turn = 0
 
+        def offsets(draws: Draws, arrival_ns: Ints, length: Ints) -> Ints:
+            nonlocal turn
+            offsets = np.empty(len(length), np.int64)
+            for first in range(min(self.streams, len(length))):
+                stream = (turn + first) % self.streams
+                mine = slice(first, None, self.streams)
+                ends = done[stream] + np.cumsum(length[mine])
+                offsets[mine] = self._placed(stream, ends - length[mine], length[mine], seed)
+                done[stream] = ends[-1]
+            turn = (turn + len(length)) % self.streams
+            return offsets
 
-class Streams:
-    """The offsets of streams; holds the position of each."""
-
-    def __init__(self, load: Sequential, seed: int) -> None:
-        self._load = load
-        self._seed = seed
-        self._done = np.zeros(load.streams, np.int64)  # bytes
-        self._turn = 0
-
-    def offsets(self, draws: Draws, arrival_ns: Ints, length: Ints) -> Ints:
-        """Return offsets."""
-        offsets = np.empty(len(length), np.int64)
-        streams = self._load.streams
-        for first in range(min(streams, len(length))):
-            stream = (self._turn + first) % streams
-            mine = slice(first, None, streams)
-            ends = self._done[stream] + np.cumsum(length[mine])
-            offsets[mine] = self._placed(stream, ends - length[mine], length[mine])
-            self._done[stream] = ends[-1]
-        self._turn = (self._turn + len(length)) % streams
         return offsets
 
-    def _placed(self, stream: int, done: Ints, length: Ints) -> Ints:
-        load = self._load
-        longest = max(size for size, _ in load.size)
-        room = load.span - load.span % longest
-        run = load.run or room
-        if load.run is None:
-            begin = done * 0 + room // longest * stream // load.streams * longest
+    def _placed(self, stream: int, done: Ints, length: Ints, seed: int) -> Ints:
+        longest = max(size for size, _ in self.size)
+        room = self.span - self.span % longest
+        run = self.run or room
+        if self.run is None:
+            begin = done * 0 + room // longest * stream // self.streams * longest
         else:
-            slots = (load.span - run) // load.align + 1
-            numbers = hashed(done // run + (stream << 32), self._seed)
-            begin = (numbers % np.uint64(slots)).astype(np.int64) * load.align
+            slots = (self.span - run) // self.align + 1
+            numbers = hashed(done // run + (stream << 32), seed)
+            begin = (numbers % np.uint64(slots)).astype(np.int64) * self.align
         within = done % run
-        at: Ints = (begin + within) % room if load.run is None else begin + within
-        return np.minimum(at, load.span - length)
+        at: Ints = (begin + within) % room if self.run is None else begin + within
+        return np.minimum(at, self.span - length)

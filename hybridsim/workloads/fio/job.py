@@ -675,19 +675,15 @@ class RealRun:
 
     def jobs(self, written: Written) -> list[Job]:
         """Return the jobs followed by those of the later fio, in later groups."""
-        first = jobs_of(written)
-        if self.later is None:
-            return self._paced(first)
-        later = [
-            replace(again(job, 1, first), delay_ns=job.delay_ns + self.gap_ns)
-            for job in jobs_of(self.later)
-        ]
-        return self._paced([*first, *later])
-
-    def _paced(self, jobs: list[Job]) -> list[Job]:
-        if not self.paces:
-            return jobs
-        return [replace(job, pace=pace) for job, pace in zip(jobs, self.paces, strict=True)]
+        jobs = jobs_of(written)
+        if self.later is not None:
+            jobs += [
+                replace(again(job, 1, jobs), delay_ns=job.delay_ns + self.gap_ns)
+                for job in jobs_of(self.later)
+            ]
+        if self.paces:
+            jobs = [replace(job, pace=pace) for job, pace in zip(jobs, self.paces, strict=True)]
+        return jobs
 
 
 SIMULATED = RealRun()  # no constraints

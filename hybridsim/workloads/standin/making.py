@@ -141,8 +141,7 @@ class _Visits:
         passed -= passed[self._first][number]
         whole = passed[self._first + pieces.visits - 1]
         scale = np.where(whole > 0, pieces.span / np.where(whole > 0, whole, 1), 0)
-        times: Floats = pieces.begin[number] + passed * scale[number]
-        return times
+        return pieces.begin[number] + passed * scale[number]
 
     def _spread(self, mine: Ints, serial: float) -> Floats:
         """Return the quantile of each of these pauses; the pauses of an object are stratified.
@@ -205,8 +204,7 @@ class _Visits:
         self.length = self.length[like]
         added = np.where(how == ON, np.roll(self.length * self.requests, 1), 0)
         source, added = _traced(me - lag, added)
-        start: Ints = (place[source] + added) % self._room
-        return start
+        return (place[source] + added) % self._room
 
     def _new_places(self, is_new: Any, align: Ints) -> Ints:
         """Return a start for each new place: one that its object has not had yet, while there are.

@@ -46,8 +46,7 @@ def rounded(value: float) -> float:
 
 def drawn(table: list[float], draws: Draws, rows: int) -> Floats:
     """Draw `rows` values from a distribution that is specified by its quantiles."""
-    values: Floats = np.interp(draws.uniform(rows), np.linspace(0, 1, len(table)), table)
-    return values
+    return np.interp(draws.uniform(rows), np.linspace(0, 1, len(table)), table)
 
 
 def histogram(values: NDArray[Any]) -> list[list[int]]:
@@ -79,8 +78,7 @@ def from_histogram(
 def within(classes: Ints, edges: Floats, draws: Draws) -> Floats:
     """Draw a share from each class, uniformly between its edges; the last one ends at 1."""
     ends = np.append(edges[1:], 1.0)
-    values: Floats = edges[classes] + draws.uniform(len(classes)) * (ends - edges)[classes]
-    return values
+    return edges[classes] + draws.uniform(len(classes)) * (ends - edges)[classes]
 
 
 Flags = NDArray[np.bool_]
@@ -444,15 +442,13 @@ def transitions(state: Ints, states: int) -> list[list[int]]:
 def states(size: Ints, count: Ints, birth: Ints) -> Ints:
     """Return the state of each object: larger than one page or not, visits, birth."""
     heat = np.minimum((count + 1) // 2, HEATS - 1)
-    state: Ints = ((size > 0) * HEATS + heat) * AGES + birth
-    return state
+    return ((size > 0) * HEATS + heat) * AGES + birth
 
 
 def octaves(gaps_ns: Ints) -> Ints:
     """Return the octave of each gap; 0 is no gap."""
     _, exponent = np.frexp(gaps_ns.astype(np.float64))
-    octave: Ints = np.minimum(exponent, OCTAVES - 1).astype(np.int64)
-    return octave
+    return np.minimum(exponent, OCTAVES - 1).astype(np.int64)
 
 
 def measured(requests: Requests) -> dict[str, Any]:
