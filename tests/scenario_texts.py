@@ -12,7 +12,7 @@ from scenario_drives import GIB, KIB, MIB, MS, US, Drives, Table
 from toml_texts import Writer
 
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT
-from hybridsim.scenario.backing import KINDS
+from hybridsim.scenario.backing import KINDS, Kind
 from hybridsim.storage import catalog
 
 
@@ -20,6 +20,11 @@ def scenario_text(number: int | str) -> str:
     """Return the scenario file of a seed."""
     rng = Random(f"scenario {number}")
     return Writer(rng).text(Drawn(rng).scenario())
+
+
+def survives_a_loss(kind: Kind) -> bool:
+    """Return whether arrays of a kind survive the loss of a member."""
+    return kind.copies != 1 or kind.parities > 0
 
 
 class Drawn(Drives):
@@ -50,7 +55,7 @@ class Drawn(Drives):
             last = {"detach": True} if restarts and self.yes() else {"ssd": "dies"}
             events.append({"at": self.time(2 * 10**9, 3600 * 10**9), **last})
         about = KINDS[str(backing["kind"]).replace("raid0", "stripe")]
-        if about.is_redundant and not {"failed", "rebuild"} & backing.keys():
+        if survives_a_loss(about) and not {"failed", "rebuild"} & backing.keys():
             member = self.rng.randrange(backing["members"])
             fails = {"at": self.time(0, 10**9), "disk": "fails"}
             events.append(fails | ({"member": member} if member or self.yes() else {}))
@@ -130,7 +135,7 @@ class Drawn(Drives):
 
     def lost(self, about: Any, members: int) -> Table:
         """Return members that an array can lose."""
-        if not about.is_redundant or self.rng.random() < 0.7:
+        if not survives_a_loss(about) or self.rng.random() < 0.7:
             return {}
         table: Table = {}
         gone = self.rng.randrange(members)

@@ -81,8 +81,8 @@ from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.result import plain
 from hybridsim.studies.replay import flush_rate
 from hybridsim.show.terminal import write
-from hybridsim.studies import continued
-continued.MOST = 0  # what is dirty at the end of the load does not depend on what comes after
+from hybridsim.studies import runs
+runs.MOST = 0  # what is dirty at the end of the load does not depend on what comes after
 site = Scenario.default()
 one = Scenario.loads('[backing]\\nkind = "single"\\nmembers = 1\\nwrite_cache = "off"\\n')
 rates = {

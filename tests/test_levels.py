@@ -31,8 +31,8 @@ import json, sys
 from hybridsim.cli import cli
 from hybridsim.answers import outcome
 from hybridsim.answers.metrics import Counters
-from hybridsim.studies import continued
-continued.MOST = 0  # counters are of the load alone: it does not go on
+from hybridsim.studies import runs
+runs.MOST = 0  # counters are of the load alone: it does not go on
 rows, kept = {}, Counters.__init__
 def keep(self, columns):
     kept(self, columns)

@@ -274,7 +274,7 @@ class Comparison:
         return f"<Comparison of {len(self.rows)} figures: {beyond}>"
 
     @property
-    def common(self) -> list[Name]:
+    def in_both(self) -> list[Name]:
         """The names of the curves that both runs have, in the order of the real one."""
         return [name for name in self.real.curves if name in self.simulated.curves]
 
@@ -411,7 +411,7 @@ def compare(real: Measurement, simulated: Measurement, tolerances: Tolerances) -
     _until_the_same_time(result)
     result.rows += _figures(result, tolerances)
     result.rows += _distributions(result, tolerances)
-    for name in result.common:
+    for name in result.in_both:
         result.rows += curve_rows(result, name, tolerances)
     result.rows += _counters(result, tolerances)
     result.rows += _hit_ratios(result, tolerances)
@@ -572,7 +572,7 @@ def _interval_ratio(hits: Floats, misses: Floats) -> Floats:
 
 def _note_lengths(comparison: Comparison) -> None:
     ends = [
-        max((run.curves[name].until_ns for name in comparison.common), default=0)
+        max((run.curves[name].until_ns for name in comparison.in_both), default=0)
         for run in (comparison.real, comparison.simulated)
     ]
     if max(ends) > LONGER * min(ends):
