@@ -81,7 +81,7 @@ def _is_table(field: FieldInfo) -> bool:
 
 def _value(field: FieldInfo) -> str:
     unit, formatted = _unit(field)
-    words = _words(field.annotation) or unit or _plain(field.annotation)
+    words = unit or _type(field.annotation)
     limits = [
         f"{LIMITS[name]} {formatted(getattr(each, name))}"
         for each in field.metadata
@@ -102,21 +102,16 @@ def _unit(field: FieldInfo) -> tuple[str, Any]:
     return "", str
 
 
-def _words(annotation: Any) -> str:
-    """Return the words that a Literal accepts, "" if it is none."""
+def _type(annotation: Any) -> str:
+    """Return the words that a Literal accepts, or the type of what is written."""
+    names = {int: "whole number", float: "number", bool: "true or false", str: "text"}
     for each in (annotation, *get_args(annotation)):
         if get_origin(each) is Literal:
             return " or ".join(f'"{word}"' for word in get_args(each))
-    return ""
-
-
-def _plain(annotation: Any) -> str:
-    names = {int: "whole number", float: "number", bool: "true or false", str: "text"}
-    for each in (annotation, *get_args(annotation)):
         if each in names:
             return names[each]
         if get_origin(each) in (tuple, list):
-            return f"list of {_plain(get_args(each)[0])}s"
+            return f"list of {_type(get_args(each)[0])}s"
     return "text"
 
 
