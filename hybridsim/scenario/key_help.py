@@ -47,7 +47,10 @@ def keys_of(model: type[Part]) -> list[Key]:
     return [
         Key(field.alias or name, _value(field), _default(field), comments.get(name, ""))
         for name, field in model.model_fields.items()
-        if not _is_table(field)
+        if not any(
+            isinstance(kind, type) and issubclass(kind, Part)
+            for kind in (field.annotation, *get_args(field.annotation))
+        )
     ]
 
 
@@ -71,12 +74,6 @@ def names() -> list[str]:
     """Return the names of all keys, each with its table."""
     keys = [(table.path, key.name) for table in tables() for key in keys_of(table.model)]
     return list(dict.fromkeys(".".join([*map(str, path), name]) for path, name in keys))
-
-
-def _is_table(field: FieldInfo) -> bool:
-    """Return whether the field is a table of its own."""
-    kinds = [field.annotation, *get_args(field.annotation)]
-    return any(isinstance(kind, type) and issubclass(kind, Part) for kind in kinds)
 
 
 def _value(field: FieldInfo) -> str:
