@@ -8,7 +8,7 @@ at least 513 buckets; here a cache that is too small for them gets smaller bucke
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -18,7 +18,6 @@ from hybridsim.foundation.units import format_size, parse_size
 from hybridsim.scenario.fast_tier import AUTO, SECTOR_BYTES, AutoSize, FastTier, word
 from hybridsim.storage.drives import Size, Time
 
-PAGE_BYTES = 4096  # unit of the cache size
 BUCKETS_MIN = 513
 BUCKET_MIN, BUCKET_USUAL, BUCKET_MAX = 4096, 512 * 1024, 4 * 2**20
 
@@ -30,6 +29,7 @@ def _release(kernel: Kernel) -> Any:
 class BcacheTable(FastTier):
     """bcache; its keys have the names of /sys/block/bcache0/bcache where these exist."""
 
+    page_bytes: ClassVar[int] = 4096  # unit of the cache size
     kind: Literal["bcache"]
     modes = {
         "write-through": "writethrough",
@@ -54,11 +54,6 @@ class BcacheTable(FastTier):
     gc_nodes: int = Field(Model.gc_nodes, ge=1)
 
     @property
-    def page_bytes(self) -> int:
-        """Unit of the cache size, in bytes."""
-        return PAGE_BYTES
-
-    @property
     def words(self) -> str:
         """Name of the cache in reports."""
         return f"bcache, {self.mode}"
@@ -74,7 +69,7 @@ class BcacheTable(FastTier):
         return self.parameters_of(
             Model,
             bucket_bytes=bucket_bytes,
-            buckets=pages * PAGE_BYTES // bucket_bytes,
+            buckets=pages * self.page_bytes // bucket_bytes,
             congested_read_us=self.congested_read_ns // 1000,
             congested_write_us=self.congested_write_ns // 1000,
             kernel=Kernel[f"LINUX_{self.kernel.replace('.', '_')}"],
@@ -87,7 +82,7 @@ class BcacheTable(FastTier):
         A cache specified as a share of the footprint has at least BUCKETS_MIN buckets.
         """
         pages = super().pages(footprint_bytes)
-        least = BUCKETS_MIN * self.least_bucket // PAGE_BYTES
+        least = BUCKETS_MIN * self.least_bucket // self.page_bytes
         return max(pages, least) if "%" in self.size else pages
 
     def bucket_bytes(self, pages: int) -> int:
@@ -95,7 +90,7 @@ class BcacheTable(FastTier):
         if self.bucket != AUTO:
             return parse_size(self.bucket)
         bucket = BUCKET_USUAL
-        while bucket > BUCKET_MIN and pages * PAGE_BYTES // bucket < BUCKETS_MIN:
+        while bucket > BUCKET_MIN and pages * self.page_bytes // bucket < BUCKETS_MIN:
             bucket //= 2
         return bucket
 

@@ -28,6 +28,7 @@ from hybridsim.foundation.codes import Level, Replay, Spread
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.machine_parameters import (
     ArrayParameters,
+    HostParameters,
     RebuildParameters,
     ThrottleParameters,
 )
@@ -81,7 +82,7 @@ def machine(
         cache(scenario.cache, place),
         slow,
         fast_tier(scenario.cache, pages, scenario.seed + 1),
-        Host.new(scenario.host.parameters),
+        Host.new(scenario.host.parameters_of(HostParameters)),
     )
 
 

@@ -47,7 +47,10 @@ def keys_of(model: type[Part]) -> list[Key]:
     return [
         Key(field.alias or name, _value(field), _default(field), comments.get(name, ""))
         for name, field in model.model_fields.items()
-        if not _is_table(field)
+        if not any(
+            isinstance(kind, type) and issubclass(kind, Part)
+            for kind in (field.annotation, *get_args(field.annotation))
+        )
     ]
 
 
@@ -73,15 +76,9 @@ def names() -> list[str]:
     return list(dict.fromkeys(".".join([*map(str, path), name]) for path, name in keys))
 
 
-def _is_table(field: FieldInfo) -> bool:
-    """Return whether the field is a table of its own."""
-    kinds = [field.annotation, *get_args(field.annotation)]
-    return any(isinstance(kind, type) and issubclass(kind, Part) for kind in kinds)
-
-
 def _value(field: FieldInfo) -> str:
     unit, formatted = _unit(field)
-    words = _words(field.annotation) or unit or _plain(field.annotation)
+    words = unit or _type(field.annotation)
     limits = [
         f"{LIMITS[name]} {formatted(getattr(each, name))}"
         for each in field.metadata
@@ -102,21 +99,16 @@ def _unit(field: FieldInfo) -> tuple[str, Any]:
     return "", str
 
 
-def _words(annotation: Any) -> str:
-    """Return the words that a Literal accepts, "" if it is none."""
+def _type(annotation: Any) -> str:
+    """Return the words that a Literal accepts, or the type of what is written."""
+    names = {int: "whole number", float: "number", bool: "true or false", str: "text"}
     for each in (annotation, *get_args(annotation)):
         if get_origin(each) is Literal:
             return " or ".join(f'"{word}"' for word in get_args(each))
-    return ""
-
-
-def _plain(annotation: Any) -> str:
-    names = {int: "whole number", float: "number", bool: "true or false", str: "text"}
-    for each in (annotation, *get_args(annotation)):
         if each in names:
             return names[each]
         if get_origin(each) in (tuple, list):
-            return f"list of {_plain(get_args(each)[0])}s"
+            return f"list of {_type(get_args(each)[0])}s"
     return "text"
 
 

@@ -60,11 +60,6 @@ class Host(Part):
     hold_from: int = Field(HostParameters.hold_from, ge=1, le=10**6)
     hold_within_ns: Time = 0  # the period in which they must come
 
-    @property
-    def parameters(self) -> HostParameters:
-        """The parameters of the model."""
-        return self.parameters_of(HostParameters)
-
 
 DEFAULT_KINDS = {"backing": "hdd", "cache": "ssd"}  # of drives, by section
 

@@ -312,12 +312,8 @@ class Surface:
 
 def _factors(ratios: Floats, modes: npt.NDArray[np.int64], number: int) -> Floats:
     """Return the factor of each mode: of all replays where a mode has too few."""
-    result = np.full(number, _factor(ratios))
-    for mode in range(number):
-        own = ratios[modes == mode]
-        if len(own) >= FEWEST:
-            result[mode] = _factor(own)
-    return result
+    of_each = [ratios[modes == mode] for mode in range(number)]
+    return np.array([_factor(own if len(own) >= FEWEST else ratios) for own in of_each])
 
 
 def _factor(ratios: Floats) -> float:
