@@ -21,9 +21,8 @@ from test_schemas import wrong
 from hybridsim.cli import cli, trace_record
 from hybridsim.foundation.errors import RecordingError, TraceError
 from hybridsim.studies.record import prepare, record
-from hybridsim.traces.recording import disk as disks
-from hybridsim.traces.recording import tracefs
-from hybridsim.traces.recording.disk import Host
+from hybridsim.traces import recording as disks
+from hybridsim.traces.recording import Host, tracefs
 from hybridsim.traces.recording.tracefs import chosen
 from hybridsim.traces.trace import Trace
 
@@ -251,7 +250,7 @@ RECORD = """
 import sys
 from pathlib import Path
 from hybridsim.cli import handle_signals
-from hybridsim.traces.recording.disk import Host
+from hybridsim.traces.recording import Host
 from hybridsim.studies.record import prepare, record
 handle_signals()
 host = Host(sys=Path(sys.argv[2]), uid=0, release="6.18.44", sample_s=0)

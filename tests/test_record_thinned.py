@@ -23,7 +23,7 @@ from hybridsim.requests.rows import no_requests
 from hybridsim.show import schemas
 from hybridsim.studies import record_thinned as weeks
 from hybridsim.traces.formats.pairing import EVENT, Action
-from hybridsim.traces.recording.disk import Disk, Host, find
+from hybridsim.traces.recording import Disk, Host, find
 from hybridsim.traces.recording.live import (
     PATIENCE_NS,
     READ_AT_ONCE,
@@ -370,7 +370,7 @@ class TestARealDisk:
 
     def test_what_was_traced_after_a_kill_comes_first(self, loop_device):
         code = (
-            "import sys, time; from hybridsim.traces.recording.disk import Host, find; "
+            "import sys, time; from hybridsim.traces.recording import Host, find; "
             "from hybridsim.traces.recording.live import Live; "
             f"live = Live(find({loop_device!r}, Host()), Host(), 1 << 20); "
             "print('begun', flush=True); time.sleep(60)"

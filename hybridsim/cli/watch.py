@@ -24,7 +24,7 @@ from hybridsim.foundation.wording import latency, percent, span
 if TYPE_CHECKING:
     from hybridsim.studies.watch.pieces import Piece
     from hybridsim.studies.watch.watching import Shadow, Simulated, Snapshot
-    from hybridsim.traces.recording.disk import Disk, Host
+    from hybridsim.traces.recording import Disk, Host
     from hybridsim.traces.recording.live import Live
     from hybridsim.traces.recording.privileges import User
 
@@ -106,7 +106,7 @@ def watch(
     from hybridsim.studies.watch import watching as study
     from hybridsim.studies.watch.kept import Kept
     from hybridsim.studies.watch.pieces import of_disk, of_stream
-    from hybridsim.traces.recording.disk import Host, find
+    from hybridsim.traces.recording import Host, find
     from hybridsim.traces.recording.privileges import user_to_become
 
     if unknown := [each for each in kinds if each not in KINDS]:

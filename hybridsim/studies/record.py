@@ -7,8 +7,7 @@ from pathlib import Path
 
 from hybridsim.foundation.errors import RecordingError, TraceError
 from hybridsim.traces.formats.files import per_cpu_files
-from hybridsim.traces.recording import WAYS, Order, Tick, way
-from hybridsim.traces.recording.disk import Disk, Estimate, Host, estimate, find
+from hybridsim.traces.recording import WAYS, Disk, Estimate, Host, Order, Tick, estimate, find, way
 from hybridsim.traces.recording.privileges import on_signals
 from hybridsim.traces.trace import Summary, Trace
 

@@ -20,7 +20,7 @@ from hybridsim.foundation.units import format_size, format_time, human_size
 from hybridsim.requests.pages import SPAN
 from hybridsim.requests.rows import Requests, no_requests
 from hybridsim.studies.record import prefix_of
-from hybridsim.traces.recording.disk import Disk, Host, find
+from hybridsim.traces.recording import Disk, Host, find
 from hybridsim.traces.recording.live import Live
 from hybridsim.traces.recording.privileges import on_signals
 from hybridsim.traces.thinned.layout import Counter, Counts, rows_as_bytes

@@ -15,7 +15,7 @@ from hybridsim.foundation.errors import UsageError
 from hybridsim.requests.rows import Findings, Requests
 from hybridsim.traces.formats import ftrace
 from hybridsim.traces.formats.pairing import EVENT
-from hybridsim.traces.recording.disk import Disk, Host
+from hybridsim.traces.recording import Disk, Host
 from hybridsim.traces.recording.live import Live, Paired
 
 BLOCK_BYTES = 1 << 16

@@ -31,7 +31,7 @@ from hybridsim.studies.hits import Cache, Feed, check
 from hybridsim.studies.page_sampling import NOT_SAMPLED, SMALL
 from hybridsim.studies.watch.kept import Kept, leaves, regrown
 from hybridsim.studies.watch.pieces import SECOND_NS, Piece
-from hybridsim.traces.recording.disk import Disk, Host
+from hybridsim.traces.recording import Disk, Host
 from hybridsim.traces.recording.privileges import on_signals
 from hybridsim.traces.thinned.layout import Counter, Counts
 

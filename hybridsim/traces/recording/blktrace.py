@@ -13,8 +13,7 @@ from pathlib import Path
 from hybridsim.foundation.errors import RecordingError
 from hybridsim.foundation.writing import whole_file
 from hybridsim.traces.formats.files import per_cpu_files, zstd
-from hybridsim.traces.recording import LEVEL, Order, Outcome
-from hybridsim.traces.recording.disk import Disk, Host
+from hybridsim.traces.recording import LEVEL, Disk, Host, Order, Outcome
 
 PROGRAM = "blktrace"
 # Queue, issue, completion, requeue: the events that determine requests and their latencies.

@@ -38,7 +38,7 @@ from hybridsim.traces.formats.pairing import (
     room_for,
     whole,
 )
-from hybridsim.traces.recording.disk import Disk, Host
+from hybridsim.traces.recording import Disk, Host
 from hybridsim.traces.recording.tracefs import LOST, chosen, content, place
 
 # event of the kernel: action, fields other than those of all

@@ -18,8 +18,7 @@ from typing import Any
 
 from hybridsim.foundation.errors import RecordingError
 from hybridsim.traces.formats.files import zstd
-from hybridsim.traces.recording import LEVEL, Order, Outcome
-from hybridsim.traces.recording.disk import Disk, Host
+from hybridsim.traces.recording import LEVEL, Disk, Host, Order, Outcome
 
 PLACES = ("kernel/tracing", "kernel/debug/tracing")
 ACTIONS = "queue,issue,complete,requeue"
