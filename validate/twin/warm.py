@@ -18,7 +18,6 @@ from validate.twin.jobs import written
 
 RELOADED = "the cache is warm from the previous run, and restarted at the time of the real one"
 KEPT = "the cache is warm from the previous run, but not restarted as the real one is"
-LEVELS = {"used_blocks", "dirty_blocks"}
 AGAIN = " (2)"  # suffix of a job whose name another job has
 
 
@@ -35,7 +34,6 @@ def second_load(result: FioResult, lead_ns: int, name: str) -> Measurement:
     begins = [each.begin_ns for each in result.of_jobs]
     later = begins[len(begins) // 2 :]
     whole.begin_s = (min(later) - lead_ns) / SECOND
-    whole.levels = set(LEVELS)
     first = [job for job in whole.jobs if not job.endswith(AGAIN)]
     whole.figures = {at: each for at, each in whole.figures.items() if _is_kept(at, first)}
     whole.curves = {at: each for at, each in whole.curves.items() if _is_kept(at, first)}
