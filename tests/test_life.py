@@ -274,7 +274,7 @@ def test_after_a_crash_all_blocks_are_dirty_and_written_back_when_idle():
 def test_blocks_without_a_hint_get_the_level_that_the_kernel_hashes():
     _, run = lived(whole_writes(range(16)), dm_cache())
     cache = run.machine.cache.restarted(run.now_ns, Restart.UNCLEAN)
-    levels = cache.smq.clean.nodes.level[:16]
+    levels = cache.smq.clean.level[:16]
     assert levels.tolist() == [(slot * 0x61C88647 % 2**32 >> 23) & 63 for slot in range(16)]
 
 

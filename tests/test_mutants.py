@@ -188,7 +188,7 @@ def planted(monkeypatch):
     return planted
 
 
-SHARED = ("clock", "device", "link", "hdd_state", "models")  # interfaces, and parts of others
+SHARED = ("device", "models")  # interfaces
 
 
 def test_each_module_of_the_reference_has_compiled_files(planted):
