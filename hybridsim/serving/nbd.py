@@ -148,9 +148,10 @@ def next_request(connection: socket.socket) -> Request:
 
 def wrong(request: Request, export: Export) -> int:
     """Return the errno of an invalid request, or 0."""
-    supported = {READ, WRITE, FLUSH, *[TRIM] * export.can_trim, *[WRITE_ZEROES] * export.can_zero}
-    is_long = request.kind == READ and request.length > LONGEST_BYTES
-    if request.kind not in supported or is_long:
+    optional = {TRIM: export.can_trim, WRITE_ZEROES: export.can_zero}
+    if not optional.get(request.kind, request.kind in (READ, WRITE, FLUSH)):
+        return errno.EINVAL
+    if request.kind == READ and request.length > LONGEST_BYTES:
         return errno.EINVAL
     beyond = request.kind != FLUSH and request.offset + request.length > export.size_bytes
     return (errno.ENOSPC if request.kind in (WRITE, WRITE_ZEROES) else errno.EINVAL) * beyond
