@@ -37,7 +37,7 @@ HEADER = struct.Struct("<IIqq")  # rows, bytes of text, time in ns, lost events
 HEAD_BYTES = CHECK.size + HEADER.size
 ROW_BYTES = sum(np.dtype(each).itemsize for each in DTYPES)
 SAVE_EVERY_S = 30.0
-VERSION = 2
+VERSION = 3  # raise it when fields of a state machine change: leaves are known by their order
 JOURNAL = ".journal"  # suffix
 
 
