@@ -1,6 +1,7 @@
 """A policy of the user's own that chooses an impossible victim is an error that names it."""
 
 import inspect
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -9,12 +10,14 @@ from engine import machine, simulate
 from scenarios import Scenario
 
 from hybridsim.caches.policies import ADMISSION, LRU, REPLACEMENT, check_growth
+from hybridsim.foundation.arrays import longer
 from hybridsim.foundation.codes import Mode, Op, Replay
 from hybridsim.foundation.errors import PolicyError
 from hybridsim.jit import method, state_machine
 from hybridsim.reference import CacheParameters, Request, SourceParameters
 from hybridsim.studies.hits import hits
 from hybridsim.studies.mrc import miss_ratio_curve
+from hybridsim.traces.trace import Trace
 
 PAGE = 4096
 
@@ -72,6 +75,7 @@ class Forgets(Queue):
 
 
 READS = np.arange(8).repeat(2)
+NEVER = np.iinfo(np.int64).max
 
 
 @pytest.mark.parametrize(
@@ -158,6 +162,61 @@ class Loses(LRU):
 
     def grown(self, ids):
         return None
+
+
+@state_machine
+class Oldest(NamedTuple):
+    """First in, first out, with a function of numpy that our own compiler leaves to numba."""
+
+    turn: Any  # by page; NEVER: not cached
+    last: Any
+
+    @classmethod
+    def new(cls, ids, pages):
+        return cls(np.full(ids, NEVER), np.zeros(1, np.int64))
+
+    def grown(self, ids):
+        return self._replace(turn=longer(self.turn, ids, NEVER))
+
+    @method
+    def missed(self, page):
+        """Ignore a miss."""
+
+    @method
+    def admit(self, page):
+        self.last[0] += 1
+        self.turn[page] = self.last[0]
+
+    @method
+    def touch(self, page):
+        """Ignore a use."""
+
+    @method
+    def remove(self, page):
+        self.turn[page] = NEVER
+
+    @method
+    def evict(self):
+        page = self.turn.argmin()
+        self.turn[page] = NEVER
+        return page
+
+
+@pytest.mark.parametrize(
+    "accessed",
+    [Trace.read("gen:zipf,requests=2000,span=64MiB"), np.arange(2000) ** 2 % 127],
+    ids=["requests", "pages"],
+)
+def test_a_compiled_policy_may_call_whatever_numba_compiles(accessed):
+    own, fifo = hits(accessed, "5%", [Oldest, "fifo"])
+    assert own.page_hit_ratio == fifo.page_hit_ratio > 0
+
+
+@pytest.mark.parametrize("method_name", ["new", "grown"])
+def test_a_class_that_cannot_be_made_or_grow_is_refused_by_name(method_name):
+    own = {name: part for name, part in vars(Queue).items() if name != method_name}
+    with pytest.raises(PolicyError, match=rf"Lacking is not a policy: it lacks {method_name}\(\)"):
+        hits(READS, "3 pages", [type("Lacking", (), own)])
 
 
 @pytest.mark.parametrize(

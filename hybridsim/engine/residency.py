@@ -26,6 +26,15 @@ AHEAD = 16  # accesses: a fetch from memory takes dozens of instructions
 
 
 @state_machine
+class Nowhere(NamedTuple):
+    """The state by place of policies that have none."""
+
+    @method
+    def fetch(self, offset):
+        """Fetch nothing."""
+
+
+@state_machine
 class Residency(NamedTuple):
     """A cache of `pages` pages (at least 1) with an admission and a replacement policy."""
 
@@ -34,7 +43,7 @@ class Residency(NamedTuple):
     cutoff_bytes: int  # longer sequential runs are not admitted; 0: no cutoff
     present: Bytes  # by page id
     by_page: tuple[Any, ...]  # state by page id that each access reads
-    by_place: Any  # what fetches the state by place that each request reads, or None
+    by_place: Any  # what fetches the state by place that each request reads
     counts: Ints
     streams: Streams
     admission: Any
@@ -143,8 +152,8 @@ def _by_page(present: Bytes, *policies: Any) -> tuple[Any, ...]:
 
 
 def _by_place(admission: Any) -> Any:
-    """Return the part of a policy that has `fetch(offset)`: state of places; None if none has."""
-    return next((part for part in _parts((admission,)) if hasattr(part, "fetch")), None)
+    """Return the part of a policy that has `fetch(offset)`: state of places."""
+    return next((part for part in _parts((admission,)) if hasattr(part, "fetch")), Nowhere())
 
 
 def _parts(machines: Iterable[Any]) -> Iterator[Any]:
@@ -163,8 +172,7 @@ def run_pages(cache, ids, reads, first):
     for at in range(len(ids)):
         ahead = min(at + AHEAD, last)
         prefetch(cache.by_page, ids[ahead])
-        if cache.by_place is not None:
-            cache.by_place.fetch(numbers[ahead] * page_bytes)
+        cache.by_place.fetch(numbers[ahead] * page_bytes)
         offset = numbers[at] * page_bytes
         cache.admission.request(offset, page_bytes, 0)
         sequential = cache.is_sequential(offset, page_bytes)
@@ -181,8 +189,7 @@ def run(cache, ids, requests, next_use):
     ends, last = requests.ends, len(ids) - 1
     start = 0
     for i in range(len(ends)):
-        if cache.by_place is not None:
-            cache.by_place.fetch(requests.offset[min(i + AHEAD, len(ends) - 1)])
+        cache.by_place.fetch(requests.offset[min(i + AHEAD, len(ends) - 1)])
         write = np.int64(requests.write[i])
         offset, length = requests.offset[i], requests.length[i]
         now = requests.arrival_ns[i]

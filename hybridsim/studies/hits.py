@@ -47,7 +47,7 @@ from hybridsim.engine.residency import (
     run_pages,
 )
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints
-from hybridsim.foundation.errors import TraceError, UsageError
+from hybridsim.foundation.errors import PolicyError, TraceError, UsageError
 from hybridsim.foundation.in_notebooks import DataFrame, frame_of, table_html
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import format_size, human_size, parse_percent, parse_size
@@ -339,9 +339,15 @@ def check(parameters: Mapping[str, Any], admission: Any, replacement: Any) -> No
 
 
 def policy_of(role: str, policy: Policy) -> tuple[str, Any]:
-    """Return the name and the class of a policy of this role; raise UsageError if unknown."""
+    """Return the name and the class of a policy of this role.
+
+    Raises UsageError for an unknown name, PolicyError for a class that cannot be made, or grow.
+    """
     known = ADMISSION if role == "admission" else REPLACEMENTS
     if isinstance(policy, type):
+        for name in ("new", "grown"):
+            if not callable(getattr(policy, name, None)):
+                raise PolicyError(f"{policy.__name__} is not a policy: it lacks {name}()")
         return policy.__name__, policy
     if not isinstance(policy, str):
         kind = type(policy).__name__

@@ -17,7 +17,8 @@ A class may be both; one object then has both roles.  If it has only one of them
 `admits` or `replaces` as False.  Any two policies can be limited by a write budget (budget.py).
 
 A new policy is one file and one line here.  Methods that do nothing, a `remove` from `queues`, and
-a `grown` that extends parts and the arrays named by `by_page`, need not be written (defaults.py).
+a `grown` that extends parts and the arrays named by `@by_page`, need not be written in a class with
+the decorator `@policy` (defaults.py).
 """
 
 from __future__ import annotations
