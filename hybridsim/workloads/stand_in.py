@@ -9,8 +9,7 @@ from pydantic import Field
 
 from hybridsim.foundation.toml.table import Part, Size, Time
 from hybridsim.requests.rows import Requests
-from hybridsim.workloads.load import BLOCK_ROWS, WORKER_BITS
-from hybridsim.workloads.quantities import Count
+from hybridsim.workloads.load import BLOCK_ROWS, WORKER_BITS, Count
 
 Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Quantiles = list[float]
