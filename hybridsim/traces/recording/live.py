@@ -331,7 +331,7 @@ class Live:
         self._removal: Callable[[], object] = lambda: remove(self.instance)
         if not (root / "events/block").is_dir():
             raise RecordingError("the kernel has no block events (CONFIG_BLK_DEV_IO_TRACE)")
-        devices = devices_of(disk)
+        devices = disk.devices  # the kernel names either in its events
         self._decoder = Decoder(formats(root), devices, os.sysconf("SC_PAGESIZE"))
         self._drain = Drain(self._decoder.page_bytes)
         self._pipes: dict[int, int] = {}
@@ -506,9 +506,3 @@ def _has(instance: Path, settings: dict[str, str]) -> bool:
     found = {name: chosen((instance / name).read_text().strip()) for name in settings}
     rounded = int(found[BUFFER]) - int(settings[BUFFER])
     return 0 <= rounded <= ROUNDED_KB and found | {BUFFER: settings[BUFFER]} == settings
-
-
-def devices_of(disk: Disk) -> list[int]:
-    """Return the numbers of a disk and its partitions: the kernel names either in its events."""
-    pairs = (map(int, number.split(":")) for number in disk.numbers)
-    return [major << 20 | minor for major, minor in pairs]
