@@ -691,16 +691,12 @@ SIMULATED = RealRun()  # no constraints
 
 def again(job: Job, run: int, once: Sequence[Job]) -> Job:
     """Return the copy of a job for a repeated run, in groups after those of all earlier runs."""
-    groups = once[-1].group + 1
-    reported = max(abs(each.reported_with) for each in once) + 1
-    sets = max(each.set for each in once) + 1
-    sign = 1 if job.reported_with >= 0 else -1
+    own = {name: getattr(job, name) for name in ("group", "kin", "set", "flow")}
+    past = {name: run * (max(getattr(each, name) for each in once) + 1) for name in own}
+    reported = run * (max(abs(each.reported_with) for each in once) + 1)
     return replace(
         job,
-        group=job.group + run * groups,
-        kin=job.kin + run * (max(each.kin for each in once) + 1),
-        set=job.set + run * sets,
-        after=job.after + run * sets if job.after >= 0 else -1,
-        flow=job.flow + run * (max(each.flow for each in once) + 1),
-        reported_with=job.reported_with + sign * run * reported,
+        **{name: number + past[name] for name, number in own.items()},
+        after=job.after + past["set"] if job.after >= 0 else -1,
+        reported_with=job.reported_with + (reported if job.reported_with >= 0 else -reported),
     )
