@@ -101,7 +101,8 @@ def settings_of(one: Block) -> tuple[Settings, int]:
         settings.check()
     except UsageError as error:
         raise DamagedError(str(error)) from None
-    if not 1 <= threshold <= SPAN or abs(settings.utc_offset_s) > 86_400:
+    is_near = abs(settings.utc_offset_s) <= 86_400 and abs(settings.origin_unix_ns or 0) < TIME_MAX
+    if not 1 <= threshold <= SPAN or not is_near:
         raise DamagedError("the settings are out of range")
     return settings, threshold
 
