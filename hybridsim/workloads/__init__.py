@@ -5,7 +5,7 @@ draws      random numbers, whole columns at once
 workload   concurrent loads, from TOML, one line or the file of another tool, and their requests as
            one stream
 fio        fio jobs
-standin    stand-ins: the distributions of a capture, and requests drawn from them
+stand_in   stand-ins: the distributions of a capture, and requests drawn from them
 """
 
 # name: class of the table
