@@ -401,15 +401,12 @@ class Live:
             pages = self._drain.pages(pipe)
             if len(pages):
                 self._held.append(self._decoder.events(pages, cpu))
-        if self._held:
-            rows = np.concatenate([whole(part) for part in self._held])
-            order = np.argsort(rows.view(EVENT)["time_ns"], kind="stable")
-            events = rows[order].view(EVENT).view(np.recarray)
-            ready = int(np.searchsorted(events.time_ns, now_ns))
-            self._held = [events[ready:].copy()] if ready < len(events) else []
-            settled = self._paired.take(events[:ready], now_ns)
-        else:
-            settled = self._paired.take(np.zeros(0), now_ns)
+        rows = np.concatenate([whole(part) for part in self._held or [room_for(0)]])
+        order = np.argsort(rows.view(EVENT)["time_ns"], kind="stable")
+        events = rows[order].view(EVENT).view(np.recarray)
+        ready = int(np.searchsorted(events.time_ns, now_ns))
+        self._held = [events[ready:].copy()] if ready < len(events) else []
+        settled = self._paired.take(events[:ready], now_ns)
         if lost:
             self._new_lost += lost
             settled = joined([settled, self._paired.rest()])

@@ -390,10 +390,7 @@ class Thinner:
         sampled = thinned_rows(rows, self.threshold, self.settings)
         if sampled.rows:
             self._sampled.append(sampled)
-        minute = int(rows.arrival_ns[0]) // MINUTE_NS
-        if minute != self._minute_number:
-            assert self._minute_number < 0
-            self._minute_number = minute
+        self._minute_number = int(rows.arrival_ns[0]) // MINUTE_NS
         known = rows.complete_ns >= rows.arrival_ns
         self._score += int((rows.complete_ns - rows.arrival_ns)[known].sum())
         self._minute_requests += rows.rows
