@@ -51,10 +51,12 @@ import sys, time
 from hybridsim.traces.formats.alibaba import TABLE
 from hybridsim.traces.formats.column_reader import Lines
 from hybridsim.traces.formats.files import source
+from hybridsim.traces.formats.line_parser import nothing_seen
 from hybridsim.requests.rows import Findings
 from pathlib import Path
 def rows(path):
-    return sum(part.rows for part in Lines(source(path), TABLE, Findings()).parts())
+    lines = Lines(source(path), TABLE, Findings(), nothing_seen(), [])
+    return sum(part.rows for part in lines.parts())
 rows(Path(sys.argv[1]).with_name("sample"))
 begun = time.process_time()
 print(rows(sys.argv[1]), time.process_time() - begun, 0)

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybridsim.requests.continuation import (
-    KINDS,
     MOST_BYTES,
     PAGE_BYTES,
     PAGES,
@@ -222,7 +221,7 @@ def test_a_window_counts_each_region_that_a_request_touches():
     assert region.tolist() == [4, 9, 10, 11, 12]  # the last begins within region 9
     assert level.tolist() == [1, 0, 0, 0, 0]
     assert writes.tolist() == [1, 2, 2, 2, 2]
-    growths = [growth(rows, window(rows), kind) for kind in range(KINDS)]
+    growths = growth(rows, window(rows))
     assert growths == [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 4]]  # at least 1
 
 

@@ -20,11 +20,10 @@ from hybridsim.show import fio_json, fio_logs, fio_text
 from hybridsim.studies.fio import fio, seeded
 from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio import options
-from hybridsim.workloads.fio.job import PERCENTS, jobs_of
+from hybridsim.workloads.fio.job import PERCENTS, jobs_of, opened
 from hybridsim.workloads.fio.jobfile import read
 from hybridsim.workloads.fio.pattern import READ, WRITE, Distribution
 from hybridsim.workloads.fio.places import lay_out
-from hybridsim.workloads.fio.replay import opened
 from hybridsim.workloads.fio.requests import Feeds, Poisson
 from hybridsim.workloads.fio.results import Measured
 

@@ -339,6 +339,10 @@ class TestDamage:
         with pytest.raises(TraceError, match="version 9"):
             self.read(tmp_path / "a", SIGNATURE[:-1] + b"\x09" + whole[16:])
 
+    def test_an_impossible_date_is_refused(self, tmp_path):
+        with pytest.raises(TraceError, match="no block of settings is whole"):
+            capture(tmp_path / "a", load(1), origin_unix_ns=10**30)
+
     def test_any_damage_gives_requests_or_one_error(self, tmp_path, whole):
         rng = random.Random(26)
         for _ in range(300):

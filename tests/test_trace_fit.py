@@ -17,7 +17,7 @@ from hybridsim.foundation.errors import TraceError, WorkloadError
 from hybridsim.requests.rows import joined, no_requests, requests_with
 from hybridsim.studies.trace_fit import fit
 from hybridsim.traces.trace import Trace
-from hybridsim.workloads.standin.measured import measured, runs, taken_apart
+from hybridsim.workloads.stand_in import measured, runs, taken_apart
 from hybridsim.workloads.workload import Workload, generate
 
 PAGE = 1 << 16

@@ -13,47 +13,6 @@ from hybridsim.foundation.units import format_size, format_time
 from hybridsim.foundation.wording import counted
 
 HOT = "hot-spot,span=1GiB,hot=10%,share=90%"
-MEANINGS = {
-    "seed": "random seed: the same seed generates the same requests",
-    "requests": "number of requests: 500, 100k, 10M; default 100k if nothing else ends the load",
-    "duration": "length of the load, as 10m",
-    "name": "a comment",
-    "at": "offset of the load's range on the volume",
-    "span": "size of the load's range",
-    "size": "request size: 4k, or weighted: 4k/70:64k/30",
-    "read": "share of reads; the other requests are writes",
-    "align": "offsets are multiples of this",
-    "rate": "requests per second",
-    "arrivals": "arrival times: poisson or even",
-    "burst_every": "time from the start of one burst to the start of the next",
-    "burst_lasts": "length of a burst",
-    "burst_rate": "requests per second during a burst",
-    "begin": "start time of the load",
-    "end": "end time of the load",
-    "depth": "queue depth: 32; or 1-512, doubled at each step; replay it with --mode think",
-    "step": "duration of each queue depth of a range",
-    "flush_every": "a FLUSH after every N requests, if any of them is a write; 0: none",
-    "hot": "size of the hot spot: bytes or a share of the span",
-    "share": "share of requests to the hot spot",
-    "where": "place of the hot spot: scattered, start, middle or end",
-    "unit": "block size of the popularity distribution",
-    "theta": "unit i is requested in proportion to i^-theta",
-    "every": "interval at which the hot spot moves",
-    "moved": "share of the hot spot that is replaced at each move",
-    "zones": "percent of requests / percent of the span, in order of address",
-    "streams": "number of streams, served round-robin",
-    "run": "bytes until a stream jumps to another offset; iometer: measured time at each depth",
-    "access": "lines of size,% of size,% reads,% random,delay,burst,align,reply; in gen: / for ,",
-    "icf": "Iometer's file, which sets access, depth, ramp, run, begin, end, at and span",
-    "spec": "name of one access specification in that file, instead of its tests",
-    "ramp": "time at each queue depth before the measurement",
-    "test_mode": "sysbench test: seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw",
-    "total_size": "total size of all files",
-    "block_size": "request size",
-    "rw_ratio": "ratio of reads to writes in rndrw",
-    "fsync_freq": "requests between two FLUSHes; 0: none",
-    "threads": "number of threads: requests outstanding",
-}
 HIDDEN = {"kind", "load"}
 
 
@@ -131,8 +90,11 @@ def keys_text() -> str:
 
 
 def _rows(table: Any, hidden: Iterable[str]) -> list[str]:
+    from hybridsim.scenario.key_help import comments
+
+    texts = comments(table)
     return [
-        f"  {fact.alias or name:<12} {_shown(name, fact.default):<24} {MEANINGS[name]}"
+        f"  {fact.alias or name:<12} {_shown(name, fact.default):<24} {texts[name]}"
         for name, fact in table.model_fields.items()
         if name not in hidden
     ]

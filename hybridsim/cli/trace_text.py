@@ -18,16 +18,7 @@ HARMLESS |= {"whole-seconds", "all-reads"}
 AT_THE_ENDS = {"incomplete", "unmatched"}  # requests outstanding at the start or end of a capture
 FEW = 0.001  # of the requests
 DEVICES_SHOWN = 8
-FLAGS = {
-    Flag.SYNC: "sync",
-    Flag.FUA: "fua",
-    Flag.PREFLUSH: "preflush",
-    Flag.META: "meta",
-    Flag.AHEAD: "readahead",
-    Flag.ERROR: "error",
-    Flag.REQUEUED: "requeued",
-    Flag.PARTIAL: "partial",
-}
+FLAGS = {flag: str(flag.name).lower() for flag in Flag} | {Flag.AHEAD: "readahead"}
 
 
 def labelled(lines: Iterable[tuple[str, str]], width: int = 9) -> str:
@@ -165,15 +156,8 @@ def head_text(requests: Requests) -> str:
     lines = [
         f"{'arrival':>15}  op {'offset':>15} {'length':>9} {'queued':>9} {'latency':>9}  flags"
     ]
-    for arrival, offset, length, op, flags, dispatch, complete in zip(
-        requests.arrival_ns.tolist(),
-        requests.offset_bytes.tolist(),
-        requests.length_bytes.tolist(),
-        requests.op.tolist(),
-        requests.flags.tolist(),
-        requests.dispatch_ns.tolist(),
-        requests.complete_ns.tolist(),
-    ):
+    rows = zip(*(column.tolist() for column in requests))
+    for arrival, offset, length, op, flags, _, _, dispatch, complete in rows:
         queued = duration(dispatch - arrival) if dispatch >= 0 else "-"
         latency = duration(complete - arrival) if complete >= 0 else "-"
         words = " ".join(word for flag, word in FLAGS.items() if flags & flag)

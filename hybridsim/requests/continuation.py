@@ -96,7 +96,7 @@ def continuation(rows: Requests, more: int, seed: int = 0, end_bytes: int = 1 <<
     whole = window(rows)
     seen, kind = whole.region, kinds(whole)
     mine = kind[np.searchsorted(seen, places.region)]
-    different = [growth(rows, whole, each) for each in range(KINDS)]
+    different = growth(rows, whole)
     end = (end_bytes - int(rows.length_bytes.max())) // REGION_BYTES
     span_ns = int(rows.arrival_ns[-1] - rows.arrival_ns[half])
     span_ns += max(span_ns // max(repeated.rows - 1, 1), 1)  # until the next repetition begins
@@ -163,15 +163,16 @@ def kinds(of: Window) -> Ints:
     return result
 
 
-def growth(rows: Requests, whole: Window, kind: int) -> list[int]:
-    """Return how many different regions an eighth, a quarter, half and all requests touch.
+def growth(rows: Requests, whole: Window) -> list[list[int]]:
+    """Return how many different regions an eighth, a quarter, half and all requests touch, by kind.
 
-    Those of a kind: that the `whole` of the requests hardly writes, writes too, or only writes.
+    That is what the `whole` of the requests does with them: hardly write, write too, only write.
     """
-    touched = [distinct(_touches(rows.between(0, rows.rows // part))[0]) for part in (8, 4, 2, 1)]
-    of_whole = kinds(whole)
-    found = [of_whole[np.searchsorted(whole.region, each)] for each in touched]
-    return [max(int((each == kind).sum()), 1) for each in found]
+    kind, parts = kinds(whole), [rows.between(0, rows.rows // part) for part in (8, 4, 2, 1)]
+    at = [np.searchsorted(whole.region, distinct(_touches(each)[0])) for each in parts]
+    counts = [np.bincount(kind[each], minlength=KINDS) for each in at]
+    of_kinds: list[list[int]] = np.maximum(np.transpose(counts), 1).tolist()
+    return of_kinds
 
 
 def _later(different: list[int], times: float) -> float:

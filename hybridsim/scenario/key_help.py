@@ -43,9 +43,9 @@ class Key(NamedTuple):
 
 def keys_of(model: type[Part]) -> list[Key]:
     """Return the keys of a table, without the tables in it."""
-    comments = _comments(model)
+    texts = comments(model)
     return [
-        Key(field.alias or name, _value(field), _default(field), comments.get(name, ""))
+        Key(field.alias or name, _value(field), _default(field), texts.get(name, ""))
         for name, field in model.model_fields.items()
         if not any(
             isinstance(kind, type) and issubclass(kind, Part)
@@ -128,12 +128,16 @@ def _default(field: FieldInfo) -> str | None:
     return f'"{formatted(value)}"' if unit else str(value)
 
 
-def _comments(model: type[Part]) -> dict[str, str]:
-    """Return what the comments say of each field: those behind it, else those right above it."""
+def comments(model: type[Part]) -> dict[str, str]:
+    """Return what the comments say of each field: those behind it, else those right above it.
+
+    Of a field without any they are those of the class that it is inherited from.
+    """
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if issubclass(cls, Part) and cls is not Part:
-            found |= dict(_comments_of(textwrap.dedent(inspect.getsource(cls))))
+            own = dict(_comments_of(textwrap.dedent(inspect.getsource(cls))))
+            found |= {name: text for name, text in own.items() if text}
     return found
 
 

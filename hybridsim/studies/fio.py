@@ -21,7 +21,7 @@ from hybridsim.scenario import Scenario, building
 from hybridsim.studies.runs import Sampler
 from hybridsim.traces.trace import Trace
 from hybridsim.workloads.fio.conditions import Monitor
-from hybridsim.workloads.fio.job import SECOND, SIMULATED, Job, RealRun, again
+from hybridsim.workloads.fio.job import SECOND, SIMULATED, Job, RealRun, again, opened
 from hybridsim.workloads.fio.jobfile import Written, read
 from hybridsim.workloads.fio.options import (
     ELSEWHERE,
@@ -33,7 +33,6 @@ from hybridsim.workloads.fio.options import (
 from hybridsim.workloads.fio.pattern import READ, Seeding
 from hybridsim.workloads.fio.places import Laid, lay_out
 from hybridsim.workloads.fio.reader import DEVICE_ZONE_BYTES
-from hybridsim.workloads.fio.replay import opened
 from hybridsim.workloads.fio.requests import Feeds
 from hybridsim.workloads.fio.results import FioResult, Moment, Results, endings
 

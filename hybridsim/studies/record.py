@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hybridsim.foundation.errors import RecordingError, TraceError
+from hybridsim.traces.formats.blktrace import device_name
 from hybridsim.traces.formats.files import per_cpu_files
 from hybridsim.traces.recording import WAYS, Disk, Estimate, Host, Order, Tick, estimate, find, way
 from hybridsim.traces.recording.privileges import on_signals
@@ -17,15 +18,10 @@ ROOM = 0.9  # share of the free space that a recording may take
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Order):
     """A recording that passed all checks."""
 
-    disk: Disk
     via: str
-    prefix: Path
-    seconds: int
-    buffer_bytes: int
-    host: Host
     estimate: Estimate
     is_on_disk: bool  # the recording is written to the recorded disk
     others: tuple[str, ...] = ()  # ways to try if this one fails
@@ -74,7 +70,7 @@ def prepare(
             "are expected: record for a shorter time, or in another folder with -o"
         )
     return Prepared(
-        disk, via, prefix, seconds, buffer_bytes, host, expected, disk.holds(folder), others
+        disk, prefix, seconds, buffer_bytes, host, via, expected, disk.holds(folder), others
     )  # fmt: skip
 
 
@@ -127,17 +123,7 @@ def record(prepared: Prepared, tick: Tick = lambda passed_s: None) -> Recording:
 def _record(prepared: Prepared, tick: Tick) -> Recording:
     with on_signals() as stop:
         try:
-            outcome = way(prepared.via).record(
-                Order(
-                    prepared.disk,
-                    prepared.prefix,
-                    prepared.seconds,
-                    prepared.buffer_bytes,
-                    prepared.host,
-                    stop,
-                    tick,
-                )
-            )
+            outcome = way(prepared.via).record(prepared, stop, tick)
         except OSError as error:
             raise RecordingError(f"{prepared.prefix}: {error.strerror or error}") from None
     files = per_cpu_files(prepared.prefix)
@@ -150,7 +136,7 @@ def _record(prepared: Prepared, tick: Tick) -> Recording:
 
 def summary_of(prepared: Prepared) -> Summary | None:
     """Return the summary of a recording; None if it has no requests."""
-    number = prepared.disk.numbers[0].replace(":", ",")
+    number = device_name(prepared.disk.devices[0])
     try:
         trace = Trace.read(prepared.prefix)
         if number in [each.name for each in trace.devices]:

@@ -18,7 +18,7 @@ from hybridsim.studies.batches import Sent
 from hybridsim.studies.mrc import miss_ratio_curve, spread_sizes
 from hybridsim.traces.summary import Tally, summarize
 from hybridsim.traces.trace import CHUNK_ROWS, Trace
-from hybridsim.workloads.standin.measured import measured
+from hybridsim.workloads.stand_in import measured
 from hybridsim.workloads.workload import Workload, generate
 
 Floats = NDArray[np.float64]

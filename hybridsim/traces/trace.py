@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.foundation.in_notebooks import table_html
@@ -33,7 +35,7 @@ from hybridsim.traces.formats.files import (
     source,
 )
 from hybridsim.traces.formats.ordering import from_first
-from hybridsim.traces.summary import Summary, Tally, summarize
+from hybridsim.traces.summary import Summary, summarize
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -138,8 +140,7 @@ class Trace:
             parts.append(DataFrame(chunk._asdict()))
             if rows is not None and sum(map(len, parts)) >= rows:
                 break
-        whole = concat(parts[1:] or parts, ignore_index=True)
-        return whole if rows is None else whole.head(rows)
+        return concat(parts[1:] or parts, ignore_index=True)[:rows]
 
     def seeded(self, seed: int) -> Trace:
         """Return a workload with another random seed; a capture unchanged."""
@@ -283,7 +284,13 @@ class Trace:
         return self._summed(watch(self.recorded()))
 
     def _summed(self, chunks: Iterator[Requests]) -> Summary:
-        tally = summarize(chunks, 0 if self.is_generated else None)
+        tally, failed = summarize(chunks, 0 if self.is_generated else None), Findings()
+        failed.count(
+            tally.errors,
+            "errors",
+            "requests failed during the capture; they are replayed as if they had succeeded",
+            "see the kernel log of that time for the device errors",
+        )
         return Summary(
             requests=tally.requests,
             reads=tally.count[Op.READ],
@@ -304,7 +311,7 @@ class Trace:
             errors=tally.errors,
             requeues=tally.requeues,
             devices=self.devices,
-            warnings=[*self.warnings, *_failed(tally)],
+            warnings=[*self.warnings, *failed.list()],
             address_map=tally.address_map,
             requests_sha256=tally.hash.hexdigest(),
         )
@@ -320,14 +327,6 @@ def arguments(
     words += ["--columns", columns] if columns else []
     words += ["--device", device] if device else []
     return words + (["--use-dispatch"] if use_dispatch else [])
-
-
-def _failed(tally: Tally) -> list[TraceWarning]:
-    if not tally.errors:
-        return []
-    text = "requests failed during the capture; they are replayed as if they had succeeded"
-    fix = "see the kernel log of that time for the device errors"
-    return [TraceWarning("errors", text, tally.errors, "", fix)]
 
 
 def sources_of(name: str, arriving: Arriving | None = None) -> list[Source]:
@@ -380,13 +379,15 @@ class Rows:
     origin_unix_ns: int | None = None
 
     def __init__(self, name: str, rows: Requests) -> None:
-        """Keep the requests of the only device."""
+        """Keep the requests of the only device; columns may be those of records in a file."""
         self.rows = rows
         self.devices = [Device(name, rows.rows, int(rows.length_bytes.sum()), True)]
 
     def requests(self, findings: Findings) -> Iterator[Requests]:
         """Yield all requests."""
-        yield self.rows
+        for first in range(0, self.rows.rows, CHUNK_ROWS):
+            part = self.rows.between(first, first + CHUNK_ROWS)
+            yield Requests._make(map(np.ascontiguousarray, part))
 
 
 def in_memory(name: str, rows: Requests, is_generated: bool = False) -> Trace:

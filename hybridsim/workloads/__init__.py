@@ -1,11 +1,11 @@
 """Synthetic workloads: a family.  A kind of load is one file and one line in KINDS.
 
-quantities, load   the tables; the common part of all kinds of load
-draws              random numbers, whole columns at once
-workload           concurrent loads, from TOML, one line or the file of another tool, and their
-                   requests as one stream
-fio                fio jobs
-standin            stand-ins: the distributions of a capture, and requests drawn from them
+load       quantities as users write them; the common part of all kinds of load
+draws      random numbers, whole columns at once
+workload   concurrent loads, from TOML, one line or the file of another tool, and their requests as
+           one stream
+fio        fio jobs
+stand_in   stand-ins: the distributions of a capture, and requests drawn from them
 """
 
 # name: class of the table

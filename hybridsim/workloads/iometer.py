@@ -25,8 +25,7 @@ from hybridsim.foundation.toml.table import Time
 from hybridsim.foundation.units import format_size, format_time, parse_size
 from hybridsim.requests.rows import Requests
 from hybridsim.workloads.draws import Draws, Ints, Weighted
-from hybridsim.workloads.load import Load
-from hybridsim.workloads.quantities import DEPTH_MAX, SHOWN, Depths
+from hybridsim.workloads.load import DEPTH_MAX, SHOWN, Depths, Load
 
 EXAMPLE = "4096,100,100,100,0,1,4096,0"
 MILLISECOND = 10**6
@@ -83,12 +82,13 @@ class Iometer(Load):
     """Access specifications of Iometer; span is Iometer's maximum disk size."""
 
     kind: Literal["iometer"] = "iometer"
+    # lines of size,% of size,% reads,% random,delay,burst,align,reply; in gen: / for ,
     access: Annotated[tuple[Line, ...], BeforeValidator(_lines)] = (Line(4096, 100, 100, 100),)
     depth: Depths | None = (1,)
-    ramp: Time = 0
-    run: Time = 60 * 10**9
-    icf: str = ""  # a file with all these values
-    spec: str = ""  # one access specification of the file; else all its tests
+    ramp: Time = 0  # time at each queue depth before the measurement
+    run: Time = 60 * 10**9  # measured time at each depth
+    icf: str = ""  # Iometer's file, which sets access, depth, ramp, run, begin, end, at and span
+    spec: str = ""  # name of one access specification in that file, instead of its tests
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Reject keys that contradict the access specification."""
@@ -184,9 +184,6 @@ class Worker:
     def places(self) -> list[str]:
         """Its targets; without any it works on one."""
         return self.targets or [""]
-
-
-Test = list[tuple[Worker, Spec]]
 
 
 class Icf:

@@ -1,4 +1,4 @@
-"""One load of a workload: the common part of all kinds, and the generation of requests.
+"""One load of a workload: quantities as users write them, the common part of all kinds of load.
 
 Requests are generated in blocks of BLOCK_ROWS, each from its own random stream (seed, load, block),
 so the requests do not depend on how they are divided later.
@@ -7,25 +7,135 @@ so the requests do not depend on how they are divided later.
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.toml.table import Part, Size, Time
-from hybridsim.foundation.units import format_size, format_time
+from hybridsim.foundation.units import format_size, format_time, parse_percent, parse_size
 from hybridsim.requests.rows import UNKNOWN, Requests, joined, no_requests, requests_with
 from hybridsim.workloads.draws import Draws, Floats, Ints, Weighted
-from hybridsim.workloads.quantities import Align, Depths, Often, Rate, Share, Sizes
 
 BLOCK_ROWS = 1 << 16
 SECOND = 10**9
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 WORKER_BITS = 16  # low bits of `stream`; the upper ones are the number of the load
 LATEST_NS = 1 << 61
+DEPTH_MAX = 4096
+COUNT_MAX = 2**63 - 1
+SHOWN = 30  # characters of an invalid value in a message
+COUNTS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+Weight = TypeVar("Weight")
+
+
+def parse_share(value: object) -> float:
+    """Return the share of a text as '70%'."""
+    if not isinstance(value, str):
+        raise ValueError(f"a share needs a percent sign: '{value}%'")
+    share = float(parse_percent(value))
+    if share > 1:
+        raise ValueError(f"{value} must be at most 100%")
+    return share
+
+
+def parse_count(value: object) -> int:
+    """Return the integer of a text as '10M', or a number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        number: float = value
+    else:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([kMG]?)", str(value).replace("_", ""))
+        number = float(match[1]) * COUNTS[match[2]] if match else 0.5
+    if abs(number) > COUNT_MAX or number != int(number):
+        raise ValueError(f"{_short(value)} is not a count, as 500, 100k or 10M")
+    return int(number)
+
+
+def parse_number(value: object) -> float:
+    """Return a number, or the number of a text as '2k'."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = float(value) if abs(value) < COUNT_MAX else math.inf
+    else:
+        match = re.fullmatch(r"(-?\d+(?:\.\d+)?)([kMG]?)", str(value))
+        number = float(match[1]) * COUNTS[match[2]] if match else math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{_short(value)} is not a number, as 0.9, 150 or 2k")
+    return number
+
+
+def _short(value: object) -> str:
+    return repr(value if len(str(value)) <= SHOWN else str(value)[:SHOWN] + "...")
+
+
+def parse_size_or_share(value: object) -> int | float:
+    """Return bytes (an integer) or a share (a float)."""
+    if isinstance(value, str) and value.endswith("%"):
+        return parse_share(value)
+    if isinstance(value, str | int):
+        return parse_size(value)
+    raise ValueError(f"{value!r} is neither a size nor a share, as '2GiB' or '10%'")
+
+
+def weighted(
+    text: object, first: Callable[[str], Weight], example: str
+) -> tuple[tuple[Weight, float], ...]:
+    """Return the pairs of 'a/70:b/30'; items without a weight share the rest up to 100 equally."""
+    if not isinstance(text, str) or not text:
+        raise ValueError(f"{text!r} is not a weighted list, as '{example}'")
+    parts = [each.partition("/") for each in text.split(":")]
+    specified = [parse_number(weight) if slash else None for _, slash, weight in parts]
+    rest = max(100 - sum(each or 0 for each in specified), 0)
+    default = rest / max(specified.count(None), 1)
+    weights = [default if each is None else each for each in specified]
+    pairs = [(first(name), weight) for (name, _, _), weight in zip(parts, weights)]
+    if any(weight < 0 for _, weight in pairs) or not sum(weight for _, weight in pairs):
+        raise ValueError(f"weights must be 0 or more, and not all 0, as in '{example}'")
+    return tuple(pairs)
+
+
+def _sizes(value: Any) -> tuple[tuple[int, float], ...]:
+    if isinstance(value, int):
+        value = str(value)
+    sizes = weighted(value, parse_size, "4KiB/70:64KiB/30")
+    if min(size for size, _ in sizes) < 1:
+        raise ValueError("a request must have at least 1 byte")
+    return sizes
+
+
+def _depths(value: Any) -> tuple[int, ...]:
+    """Return the depths of '8', of '1-512' (doubled from the first to the last), or of a list."""
+    if isinstance(value, list) and value:
+        depths = tuple(parse_count(each) for each in value)
+        if not all(1 <= depth <= DEPTH_MAX for depth in depths):
+            raise ValueError(f"{value!r}: a depth must be from 1 to {DEPTH_MAX}")
+        return depths
+    first, dash, last = str(value).partition("-")
+    low = parse_count(first)
+    high = parse_count(last) if dash else low
+    if not 1 <= low <= high <= DEPTH_MAX:
+        raise ValueError(f"{value!r} is not a depth, as 32 or '1-512'")
+    return tuple(low << power for power in range(20) if low << power <= high)
+
+
+Share = Annotated[float, BeforeValidator(parse_share)]
+Count = Annotated[int, BeforeValidator(parse_count), Field(ge=1)]
+Often = Annotated[int, BeforeValidator(parse_count), Field(ge=0)]
+Seed = Annotated[int, BeforeValidator(parse_count), Field(ge=0, lt=2**63)]
+Rate = Annotated[float, BeforeValidator(parse_number), Field(gt=0, le=1e9, allow_inf_nan=False)]
+SizeOrShare = Annotated[int | float, BeforeValidator(parse_size_or_share)]
+Sizes = Annotated[tuple[tuple[int, float], ...], BeforeValidator(_sizes)]
+Depths = Annotated[tuple[int, ...], BeforeValidator(_depths)]
+Align = Annotated[Size, Field(ge=1)]
+
+
+def bytes_of(value: int | float, whole_bytes: int) -> int:
+    """Return a size in bytes; a share (a float) is of `whole_bytes`."""
+    return int(value * whole_bytes) if isinstance(value, float) else value
 
 
 Places = Callable[[Draws, Ints, Ints], Ints]
@@ -34,24 +144,29 @@ and have given lengths (bytes); called once per block, in order."""
 
 
 class Load(Part, ABC):
-    """Times, sizes and directions of requests; a kind (subclass) adds their offsets."""
+    """Times, sizes and directions of requests; a kind (subclass) adds their offsets.
 
-    name: str = ""
-    at: Size = 0  # offset of its range on the volume
-    span: Size = Field(16 * GIB, gt=0)  # size of that range
-    size: Sizes = ((4 * KIB, 100.0),)
-    read: Share = 0.7
-    align: Align = 4 * KIB
+    The comments are what `trace gen --keys` says of each key.
+    """
+
+    name: str = ""  # a comment
+    at: Size = 0  # offset of the load's range on the volume
+    span: Size = Field(16 * GIB, gt=0)  # size of the load's range
+    size: Sizes = ((4 * KIB, 100.0),)  # request size: 4k, or weighted: 4k/70:64k/30
+    read: Share = 0.7  # share of reads; the other requests are writes
+    align: Align = 4 * KIB  # offsets are multiples of this
     rate: Rate = 100.0  # requests per second
-    arrivals: Literal["poisson", "even"] = "poisson"
-    burst_every: Time | None = None  # from the start of one burst to the start of the next
-    burst_lasts: Time = SECOND
-    burst_rate: Rate = 1000.0  # requests per second in a burst
-    begin: Time = 0
-    end: Time | None = None
-    depth: Depths | None = None  # requests outstanding, one worker each; '1-512' doubles
-    step: Time = 60 * SECOND  # time per depth, at the load's rate
-    flush_every: Often = 0  # requests between FLUSHes, if any of them is a write; 0: never
+    arrivals: Literal["poisson", "even"] = "poisson"  # arrival times: poisson or even
+    burst_every: Time | None = None  # time from the start of one burst to the start of the next
+    burst_lasts: Time = SECOND  # length of a burst
+    burst_rate: Rate = 1000.0  # requests per second during a burst
+    begin: Time = 0  # start time of the load
+    end: Time | None = None  # end time of the load
+    # queue depth: 32; or 1-512, doubled at each step; replay it with --mode think
+    depth: Depths | None = None
+    step: Time = 60 * SECOND  # duration of each queue depth of a range
+    # a FLUSH after every N requests, if any of them is a write; 0: none
+    flush_every: Often = 0
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Reject values that leave no space or no time for requests."""

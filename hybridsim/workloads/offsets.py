@@ -12,10 +12,13 @@ from hybridsim.foundation.arrays import hashed
 from hybridsim.foundation.toml.table import Size, Time
 from hybridsim.foundation.units import format_size
 from hybridsim.workloads.draws import Draws, Ints, PowerLaw, Scattered, Weighted
-from hybridsim.workloads.load import KIB, MIB, Load, Places
-from hybridsim.workloads.quantities import (
+from hybridsim.workloads.load import (
+    KIB,
+    MIB,
     Align,
     Count,
+    Load,
+    Places,
     Rate,
     Share,
     SizeOrShare,
@@ -49,14 +52,14 @@ class HotSpot(Load):
     """
 
     kind: Literal["hot-spot"] = "hot-spot"
-    hot: SizeOrShare = 0.1
-    share: Share = 0.9
-    where: Where = "scattered"
-    unit: Align = MIB
-    # Popularity within: the i-th hottest unit in proportion to i^-theta; else uniform.
-    theta: Rate | None = None
-    every: Time | None = Field(None, gt=0)
-    moved: Share = 0.1
+    hot: SizeOrShare = 0.1  # size of the hot spot: bytes or a share of the span
+    share: Share = 0.9  # share of requests to the hot spot
+    where: Where = "scattered"  # place of the hot spot: scattered, start, middle or end
+    unit: Align = MIB  # block size of the popularity distribution
+    # Within the hot spot, by heat; without it popularity is uniform.
+    theta: Rate | None = None  # unit i is requested in proportion to i^-theta
+    every: Time | None = Field(None, gt=0)  # interval at which the hot spot moves
+    moved: Share = 0.1  # share of the hot spot that is replaced at each move
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Reject impossible sizes of the hot spot."""
@@ -102,9 +105,9 @@ class Zipf(Load):
     """Popularity by Zipf's law; popular units are scattered or adjacent."""
 
     kind: Literal["zipf"] = "zipf"
-    theta: Rate = 0.9  # the i-th most popular unit is requested in proportion to i^-theta
-    unit: Align = 64 * KIB
-    where: Where = "scattered"
+    theta: Rate = 0.9  # unit i is requested in proportion to i^-theta
+    unit: Align = 64 * KIB  # block size of the popularity distribution
+    where: Where = "scattered"  # place of the hot spot: scattered, start, middle or end
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Reject too many units."""
@@ -154,6 +157,7 @@ class Zoned(Load):
     """Zones in order of address: percent of the requests / percent of the span."""
 
     kind: Literal["zoned"] = "zoned"
+    # percent of requests / percent of the span, in order of address
     zones: Annotated[tuple[tuple[float, float], ...], BeforeValidator(_zones)] = (
         (50.0, 5.0),
         (30.0, 15.0),
@@ -191,8 +195,9 @@ class Sequential(Load):
     kind: Literal["sequential"] = "sequential"
     size: Sizes = ((128 * KIB, 100.0),)
     read: Share = 1.0
-    streams: Count = 1
-    run: Size | None = None  # bytes; default: the whole span, repeatedly
+    streams: Count = 1  # number of streams, served round-robin
+    # Without it, the whole span again and again.
+    run: Size | None = None  # bytes until a stream jumps to another offset
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Reject impossible runs and streams."""

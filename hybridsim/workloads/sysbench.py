@@ -14,9 +14,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from hybridsim.foundation.toml.table import Part, Size, Time
-from hybridsim.workloads.load import GIB, KIB, Load
+from hybridsim.workloads.load import GIB, KIB, Align, Count, Load, Often, Rate, parse_number
 from hybridsim.workloads.offsets import Random, Sequential
-from hybridsim.workloads.quantities import Align, Count, Often, Rate, parse_number
 
 Ratio = Annotated[float, BeforeValidator(parse_number), Field(ge=0, le=1e6)]
 
@@ -25,19 +24,20 @@ class Sysbench(Part):
     """I/O of sysbench fileio; options have sysbench's names without `file-`."""
 
     kind: Literal["sysbench"] = "sysbench"
-    name: str = ""
-    at: Size = 0
-    rate: Rate = 100.0
-    begin: Time = 0
-    end: Time | None = None
+    name: str = ""  # a comment
+    at: Size = 0  # offset of the load's range on the volume
+    rate: Rate = 100.0  # requests per second
+    begin: Time = 0  # start time of the load
+    end: Time | None = None  # end time of the load
+    # sysbench test: seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw
     test_mode: Literal["seqwr", "seqrewr", "seqrd", "rndrd", "rndwr", "rndrw"] = Field(
         "rndrd", alias="test-mode"
     )
-    total_size: Size = Field(2 * GIB, gt=0, alias="total-size")
-    block_size: Align = Field(16 * KIB, alias="block-size")
-    rw_ratio: Ratio = Field(1.5, alias="rw-ratio")
-    fsync_freq: Often = Field(100, alias="fsync-freq")  # 0: never
-    threads: Count = 1
+    total_size: Size = Field(2 * GIB, gt=0, alias="total-size")  # total size of all files
+    block_size: Align = Field(16 * KIB, alias="block-size")  # request size
+    rw_ratio: Ratio = Field(1.5, alias="rw-ratio")  # ratio of reads to writes in rndrw
+    fsync_freq: Often = Field(100, alias="fsync-freq")  # requests between two FLUSHes; 0: none
+    threads: Count = 1  # number of threads: requests outstanding
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Reject blocks larger than the files."""

@@ -24,8 +24,7 @@ from hybridsim.foundation.toml.table import Part, Time
 from hybridsim.requests.rows import Requests, merged
 from hybridsim.workloads import KINDS
 from hybridsim.workloads.iometer import Icf, is_icf
-from hybridsim.workloads.load import Load
-from hybridsim.workloads.quantities import Count, Seed
+from hybridsim.workloads.load import Count, Load, Seed
 from hybridsim.workloads.stand_in import StandIn
 
 DEFAULT_REQUESTS = 100_000
@@ -37,9 +36,10 @@ AnyLoad: Any = Annotated[reduce(or_, TABLES), Field(discriminator="kind")]
 class Workload(Part):
     """The keys of a workload; it ends after `requests` or `duration`."""
 
-    seed: Seed = 1
-    requests: Count | None = None  # without either: DEFAULT_REQUESTS if a load has no end
-    duration: Time | None = Field(None, gt=0)
+    seed: Seed = 1  # random seed: the same seed generates the same requests
+    # number of requests: 500, 100k, 10M; default 100k if nothing else ends the load
+    requests: Count | None = None
+    duration: Time | None = Field(None, gt=0)  # length of the load, as 10m
     load: list[AnyLoad] = Field(min_length=1)
 
     def contradictions(self) -> Iterator[tuple[str, str]]:

@@ -12,15 +12,16 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.errors import TraceError, UsageError
-from hybridsim.requests.rows import DTYPES, Device, Findings, Requests
-from hybridsim.traces.trace import CHUNK_ROWS, GENERATED, Trace, arguments, sources_of
+from hybridsim.requests.rows import DTYPES, Requests
+from hybridsim.traces.formats.ordering import from_origin
+from hybridsim.traces.trace import GENERATED, Rows, Trace, arguments, sources_of
 
 ROW = np.dtype([(name, dtype) for name, dtype in zip(Requests._fields, DTYPES)])
 WAITING_ROWS = 1 << 22  # buffered in memory
@@ -70,7 +71,7 @@ class NamedTrace(NamedTuple):
     def open(self, seed: int | None = None) -> Trace:
         """Open the trace; `seed` replaces the seed of a generated workload."""
         if self.split:
-            return Trace(self.name, "volume", Rows(self.split[0], self.name))
+            return Trace(self.name, "volume", Rows(self.name, _rows_of(self.split[0])))
         trace = Trace.read(self.places, self.format, self.device, self.use_dispatch)
         return trace if seed is None else trace.seeded(seed)
 
@@ -98,25 +99,13 @@ class NamedTrace(NamedTuple):
         return digest.hexdigest()
 
 
-class Rows:
-    """A file of rows in their in-memory format."""
-
-    origin_unix_ns: int | None = None
-
-    def __init__(self, path: str, name: str) -> None:
-        """Open the file; raise TraceError if this fails."""
-        try:
-            self._rows = np.memmap(path, ROW, "r")
-        except (OSError, ValueError) as error:
-            raise TraceError(f"{path}: cannot be read: {error}") from None
-        size = int(self._rows["length_bytes"].sum())
-        self.devices = [Device(name, len(self._rows), size, chosen=True)]
-
-    def requests(self, findings: Findings) -> Iterator[Requests]:
-        """Yield the requests."""
-        for first in range(0, len(self._rows), CHUNK_ROWS):
-            part = self._rows[first : first + CHUNK_ROWS]
-            yield Requests._make(np.array(part[name]) for name in Requests._fields)
+def _rows_of(path: str) -> Requests:
+    """Return the rows of a file, which are read as they are used; raise TraceError if it fails."""
+    try:
+        rows = np.memmap(path, ROW, "r")
+    except (OSError, ValueError) as error:
+        raise TraceError(f"{path}: cannot be read: {error}") from None
+    return Requests._make(rows[name] for name in Requests._fields)
 
 
 def _of_file(path: Path) -> bytes:
@@ -175,14 +164,12 @@ def _write(trace: Trace, chosen: dict[int, str], folder: Path) -> None:
     held = 0
     for part in trace.chunks_apart():
         for index in filter(chosen.__contains__, np.unique(part.device).tolist()):
-            mine = Requests._make(column[part.device == index] for column in part)
+            mine = part.where(part.device == index)
+            first_ns = began_ns.setdefault(index, int(mine.arrival_ns[0]))
             rows = np.zeros(mine.rows, ROW)
-            for name, column in zip(Requests._fields, mine):
+            for name, column in zip(Requests._fields, from_origin(mine, first_ns)):
                 rows[name] = column
             rows["device"] = 0
-            first_ns = began_ns.setdefault(index, int(mine.arrival_ns[0]))
-            for name in ("arrival_ns", "dispatch_ns", "complete_ns"):
-                rows[name] -= np.where(rows[name] >= 0, first_ns, 0)
             waiting.setdefault(index, []).append(rows.tobytes())
             held += len(rows)
         if held >= WAITING_ROWS:

@@ -290,18 +290,11 @@ class Lines:
     """One pass over the lines of a file."""
 
     def __init__(
-        self,
-        source: Source,
-        table: Table,
-        findings: Findings,
-        seen: Seen | None = None,
-        names: list[str] | None = None,
+        self, source: Source, table: Table, findings: Findings, seen: Seen, names: list[str]
     ) -> None:
         self.malformed = Malformed(source, table.mend)
-        self.names = (
-            [] if names is None else names
-        )  # of the devices, in the order of the parser's indices
-        self.seen = seen or nothing_seen()
+        self.names = names  # of the devices, in the order of the parser's indices
+        self.seen = seen
         self.read_bytes = 0
         self._source = source
         self._table = table

@@ -21,7 +21,6 @@ from hybridsim.traces.formats.text import (
     no_dispatch,
     only,
     report_disorder,
-    words_of,
     write_lines,
 )
 
@@ -36,11 +35,11 @@ OPS = {
     b"syncfs": Op.FLUSH,
 }
 WORDS = {
-    int(Op.READ): "read",
-    int(Op.WRITE): "write",
-    int(Op.DISCARD): "trim",
-    int(Op.FLUSH): "sync",
-    int(Op.WRITE_ZEROES): "write",
+    Op.READ: "read",
+    Op.WRITE: "write",
+    Op.DISCARD: "trim",
+    Op.FLUSH: "sync",
+    Op.WRITE_ZEROES: "write",
 }
 FILE = "trace"
 FILE_ACTIONS = (b"add", b"open", b"close")
@@ -60,13 +59,12 @@ def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
     put(f"fio version 3 iolog\n0 {FILE} add\n0 {FILE} open\n")
     last_us = 0
 
-    def columns(chunk: Requests) -> list[NDArray[Any]]:
+    def columns(chunk: Requests, word: NDArray[Any]) -> list[NDArray[Any]]:
         nonlocal last_us
         last_us = int(chunk.arrival_ns[-1]) // 1000
-        op = words_of(chunk.op, WORDS)
-        return [chunk.arrival_ns // 1000, op, chunk.offset_bytes, chunk.length_bytes]
+        return [chunk.arrival_ns // 1000, word, chunk.offset_bytes, chunk.length_bytes]
 
-    rows = write_lines(chunks, put, f"%d {FILE} %s %d %d\n", columns)
+    rows = write_lines(chunks, put, f"%d {FILE} %s %d %d\n", WORDS, columns)
     put(f"{last_us} {FILE} close\n")
     return rows
 

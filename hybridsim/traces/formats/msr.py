@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import Requests
 from hybridsim.traces.formats.columns import Field, Table, To
-from hybridsim.traces.formats.text import words_of, write_lines
+from hybridsim.traces.formats.text import write_lines
 
 TICK_NS = 100
 TICKS_TO_1970 = 116_444_736_000_000_000
 
-WORDS = {int(Op.READ): "Read", int(Op.WRITE): "Write", int(Op.WRITE_ZEROES): "Write"}
+WORDS = {Op.READ: "Read", Op.WRITE: "Write", Op.WRITE_ZEROES: "Write"}
 
 TABLE = Table(
     name="msr",
@@ -46,11 +45,9 @@ def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
     A request without a completion gets the response time 0.
     """
 
-    def columns(chunk: Requests) -> list[NDArray[Any]]:
-        moves = chunk.where(np.isin(chunk.op, list(WORDS)))
+    def columns(moves: Requests, word: NDArray[Any]) -> list[NDArray[Any]]:
         ticks = moves.arrival_ns // TICK_NS + TICKS_TO_1970
         response = (moves.complete_ns - moves.arrival_ns).clip(0) // TICK_NS
-        op = words_of(moves.op, WORDS)
-        return [ticks, op, moves.offset_bytes, moves.length_bytes, response]
+        return [ticks, word, moves.offset_bytes, moves.length_bytes, response]
 
-    return write_lines(chunks, put, "%d,trace,0,%s,%d,%d,%d\n", columns)
+    return write_lines(chunks, put, "%d,trace,0,%s,%d,%d,%d\n", WORDS, columns)

@@ -10,14 +10,7 @@ from numpy.typing import NDArray
 
 from hybridsim.foundation.codes import Op
 from hybridsim.requests.rows import DTYPES, UNKNOWN, Findings, Requests
-from hybridsim.traces.formats.text import (
-    OneDevice,
-    batched,
-    lines,
-    report_disorder,
-    words_of,
-    write_lines,
-)
+from hybridsim.traces.formats.text import OneDevice, batched, lines, report_disorder, write_lines
 
 HEADER = "arrival_ns,op,offset,length,dispatch_ns,complete_ns"
 LETTERS = {
@@ -39,15 +32,14 @@ def detect(head: bytes) -> bool:
 def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
     """Write requests as CSV; return their number."""
 
-    def columns(chunk: Requests) -> list[NDArray[Any]]:
+    def columns(chunk: Requests, letter: NDArray[Any]) -> list[NDArray[Any]]:
         times = [column.astype(object) for column in (chunk.dispatch_ns, chunk.complete_ns)]
         for each in times:
             each[each == UNKNOWN] = ""
-        op = words_of(chunk.op, LETTERS)
-        return [chunk.arrival_ns, op, chunk.offset_bytes, chunk.length_bytes, *times]
+        return [chunk.arrival_ns, letter, chunk.offset_bytes, chunk.length_bytes, *times]
 
     put(HEADER + "\n")
-    return write_lines(chunks, put, "%d,%s,%d,%d,%s,%s\n", columns)
+    return write_lines(chunks, put, "%d,%s,%d,%d,%s,%s\n", LETTERS, columns)
 
 
 class Reader(OneDevice):

@@ -16,9 +16,9 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import TraceError
 from hybridsim.requests.rows import Requests
 from hybridsim.traces.formats.columns import SECOND_NS, SECTOR_BYTES, Field, Table, To
-from hybridsim.traces.formats.text import words_of, write_lines
+from hybridsim.traces.formats.text import write_lines
 
-LETTERS = {int(Op.READ): "r", int(Op.WRITE): "w", int(Op.WRITE_ZEROES): "w"}
+LETTERS = {Op.READ: "r", Op.WRITE: "w", Op.WRITE_ZEROES: "w"}
 
 TABLE = Table(
     name="spc",
@@ -41,8 +41,7 @@ def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
     Raises TraceError for an offset that is not a multiple of a block.
     """
 
-    def columns(chunk: Requests) -> list[NDArray[Any]]:
-        moves = chunk.where(np.isin(chunk.op, list(LETTERS)))
+    def columns(moves: Requests, letter: NDArray[Any]) -> list[NDArray[Any]]:
         block, within = np.divmod(moves.offset_bytes, SECTOR_BYTES)
         if within.any():
             offset = int(moves.offset_bytes[within > 0][0])
@@ -50,7 +49,6 @@ def write(chunks: Iterator[Requests], put: Callable[[str], object]) -> int:
                 f"the offset {offset:,} is not a multiple of {SECTOR_BYTES} bytes, the unit of "
                 "spc: write csv or msr (--as)"
             )
-        op = words_of(moves.op, LETTERS)
-        return [block, moves.length_bytes, op, *np.divmod(moves.arrival_ns, SECOND_NS)]
+        return [block, moves.length_bytes, letter, *np.divmod(moves.arrival_ns, SECOND_NS)]
 
-    return write_lines(chunks, put, "0,%d,%d,%s,%d.%09d\n", columns)
+    return write_lines(chunks, put, "0,%d,%d,%s,%d.%09d\n", LETTERS, columns)

@@ -110,22 +110,21 @@ def write_lines(
     chunks: Iterable[Requests],
     put: Callable[[str], object],
     template: str,
-    columns: Callable[[Requests], Sequence[NDArray[Any]]],
+    words: Mapping[Op, str],
+    columns: Callable[[Requests, NDArray[Any]], Sequence[NDArray[Any]]],
 ) -> int:
-    """Write a line for each row of the columns of chunks, by a template; return the rows."""
+    """Write a line by a template for each request whose operation has a word; return their number.
+
+    `columns` makes its fields of requests and the words of their operations.
+    """
     rows = 0
-    for chunk in chunks:
-        values = [column.tolist() for column in columns(chunk)]
-        put("".join(map(template.__mod__, zip(*values))))
-        rows += len(values[0])
-    return rows
-
-
-def words_of(ops: NDArray[np.uint8], words: Mapping[int, str] | Mapping[Op, str]) -> NDArray[Any]:
-    """Return the word of each operation."""
     table = np.array([words.get(op) for op in Op], object)
-    found: NDArray[Any] = table[ops]
-    return found
+    for chunk in chunks:
+        known = chunk if len(words) == len(Op) else chunk.where(np.isin(chunk.op, list(words)))
+        values = [column.tolist() for column in columns(known, table[known.op])]
+        put("".join(map(template.__mod__, zip(*values))))
+        rows += known.rows
+    return rows
 
 
 def batched(rows: Iterable[Parsed]) -> Iterator[list[Parsed]]:

@@ -27,8 +27,8 @@ Tick = Callable[[float], None]  # called now and then with the elapsed seconds
 RECORD_BYTES = 48
 SECTOR_BYTES = 512  # of all sizes in sysfs
 EVENTS = 3  # of a request: queued, issued, completed
-COMPLETED = (0, 4, 11, 15)  # reads, writes, discards, flushes in a disk's `stat` file
-MERGED = (1, 5, 12)
+# Of a disk's `stat` file: reads, writes, discards, flushes completed; the first three merged.
+KINDS = ((0, 4, 11, 15), (1, 5, 12))
 SAMPLE_S = 1.0
 LOCKED = ("[integrity]", "[confidentiality]")
 
@@ -61,10 +61,11 @@ class Disk:
     folder: Path
 
     @property
-    def numbers(self) -> list[str]:
-        """MAJOR:MINOR of the disk, and of its partitions."""
+    def devices(self) -> list[int]:
+        """Numbers of the disk and its partitions, as in events: MAJOR << 20 | MINOR."""
         folders = [self.folder, *(each.parent for each in self.folder.glob("*/partition"))]
-        return [(each / "dev").read_text().strip() for each in folders]
+        pairs = (map(int, (each / "dev").read_text().split(":")) for each in folders)
+        return [major << 20 | minor for major, minor in pairs]
 
     @property
     def size_bytes(self) -> int:
@@ -74,16 +75,13 @@ class Disk:
     def requests_done(self) -> tuple[int, int]:
         """Return the numbers of requests completed and merged since boot."""
         fields = [int(word) for word in (self.folder / "stat").read_text().split()]
-
-        def total(of: tuple[int, ...]) -> int:
-            return sum(fields[index] for index in of if index < len(fields))
-
-        return total(COMPLETED), total(MERGED)
+        done, merged = (sum(fields[at] for at in of if at < len(fields)) for of in KINDS)
+        return done, merged
 
     def holds(self, folder: Path) -> bool:
         """Return whether a folder is on this disk or one of its partitions."""
         device = os.stat(folder).st_dev
-        return f"{os.major(device)}:{os.minor(device)}" in self.numbers
+        return os.major(device) << 20 | os.minor(device) in self.devices
 
 
 def find(device: str, host: Host) -> Disk:
@@ -122,15 +120,13 @@ def estimate(disk: Disk, seconds: int, folder: Path, host: Host) -> Estimate:
 
 @dataclass(frozen=True)
 class Order:
-    """The parameters of a recording."""
+    """What is recorded."""
 
     disk: Disk
     prefix: Path  # of the files: PREFIX.blktrace.CPU.zst
     seconds: int
     buffer_bytes: int  # in the kernel, for each CPU
     host: Host
-    stop: Event  # when set: end early, and keep the events so far
-    tick: Tick
 
 
 @dataclass(frozen=True)
@@ -147,8 +143,11 @@ class Way(Protocol):
     def check(self, disk: Disk, host: Host) -> None:
         """Raise RecordingError if the method does not work on this machine."""
 
-    def record(self, order: Order) -> Outcome:
-        """Record, then restore all settings; the events so far are kept, also after a failure."""
+    def record(self, order: Order, stop: Event, tick: Tick) -> Outcome:
+        """Record, then restore all settings; the events so far are kept, also after a failure.
+
+        Once `stop` is set it ends.
+        """
 
 
 def way(name: str) -> Way:

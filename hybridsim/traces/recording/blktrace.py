@@ -9,11 +9,12 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from threading import Event
 
 from hybridsim.foundation.errors import RecordingError
 from hybridsim.foundation.writing import whole_file
 from hybridsim.traces.formats.files import per_cpu_files, zstd
-from hybridsim.traces.recording import LEVEL, Disk, Host, Order, Outcome
+from hybridsim.traces.recording import LEVEL, Disk, Host, Order, Outcome, Tick
 
 PROGRAM = "blktrace"
 # Queue, issue, completion, requeue: the events that determine requests and their latencies.
@@ -53,8 +54,8 @@ def command(order: Order) -> list[str]:
     return words + [word for action in ACTIONS for word in ("-a", action)]
 
 
-def record(order: Order) -> Outcome:
-    """Run blktrace to its end, or until `order.stop` is set; then compress its files."""
+def record(order: Order, stop: Event, tick: Tick) -> Outcome:
+    """Run blktrace to its end, or until `stop` is set; then compress its files."""
     begun = time.monotonic()
     with tempfile.TemporaryFile("w+") as output:
         # In a session of its own: Ctrl-C is handled here, and passed on.
@@ -62,9 +63,9 @@ def record(order: Order) -> Outcome:
             command(order), stdout=output, stderr=output, start_new_session=True
         )
         try:
-            while not order.stop.is_set() and process.poll() is None:
-                order.stop.wait(TICK_S)
-                order.tick(time.monotonic() - begun)
+            while not stop.is_set() and process.poll() is None:
+                stop.wait(TICK_S)
+                tick(time.monotonic() - begun)
         finally:
             if process.poll() is None:
                 _end(process, order.disk)
@@ -72,9 +73,7 @@ def record(order: Order) -> Outcome:
         output.seek(0)
         printed = output.read()
     pack(order.prefix)
-    failed = ""
-    if not order.stop.is_set():
-        failed = failure(printed, process.returncode, passed_s, order)
+    failed = "" if stop.is_set() else failure(printed, process.returncode, passed_s, order)
     return Outcome(sum(map(int, DROPPED.findall(printed))), failed)
 
 

@@ -331,7 +331,7 @@ class Live:
         self._removal: Callable[[], object] = lambda: remove(self.instance)
         if not (root / "events/block").is_dir():
             raise RecordingError("the kernel has no block events (CONFIG_BLK_DEV_IO_TRACE)")
-        devices = devices_of(disk)
+        devices = disk.devices  # the kernel names either in its events
         self._decoder = Decoder(formats(root), devices, os.sysconf("SC_PAGESIZE"))
         self._drain = Drain(self._decoder.page_bytes)
         self._pipes: dict[int, int] = {}
@@ -401,15 +401,12 @@ class Live:
             pages = self._drain.pages(pipe)
             if len(pages):
                 self._held.append(self._decoder.events(pages, cpu))
-        if self._held:
-            rows = np.concatenate([whole(part) for part in self._held])
-            order = np.argsort(rows.view(EVENT)["time_ns"], kind="stable")
-            events = rows[order].view(EVENT).view(np.recarray)
-            ready = int(np.searchsorted(events.time_ns, now_ns))
-            self._held = [events[ready:].copy()] if ready < len(events) else []
-            settled = self._paired.take(events[:ready], now_ns)
-        else:
-            settled = self._paired.take(np.zeros(0), now_ns)
+        rows = np.concatenate([whole(part) for part in self._held or [room_for(0)]])
+        order = np.argsort(rows.view(EVENT)["time_ns"], kind="stable")
+        events = rows[order].view(EVENT).view(np.recarray)
+        ready = int(np.searchsorted(events.time_ns, now_ns))
+        self._held = [events[ready:].copy()] if ready < len(events) else []
+        settled = self._paired.take(events[:ready], now_ns)
         if lost:
             self._new_lost += lost
             settled = joined([settled, self._paired.rest()])
@@ -506,9 +503,3 @@ def _has(instance: Path, settings: dict[str, str]) -> bool:
     found = {name: chosen((instance / name).read_text().strip()) for name in settings}
     rounded = int(found[BUFFER]) - int(settings[BUFFER])
     return 0 <= rounded <= ROUNDED_KB and found | {BUFFER: settings[BUFFER]} == settings
-
-
-def devices_of(disk: Disk) -> list[int]:
-    """Return the numbers of a disk and its partitions: the kernel names either in its events."""
-    pairs = (map(int, number.split(":")) for number in disk.numbers)
-    return [major << 20 | minor for major, minor in pairs]

@@ -14,11 +14,12 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from hybridsim.foundation.errors import RecordingError
 from hybridsim.traces.formats.files import zstd
-from hybridsim.traces.recording import LEVEL, Disk, Host, Order, Outcome
+from hybridsim.traces.recording import LEVEL, Disk, Host, Order, Outcome, Tick
 
 PLACES = ("kernel/tracing", "kernel/debug/tracing")
 ACTIONS = "queue,issue,complete,requeue"
@@ -67,8 +68,8 @@ def place(host: Host) -> Path:
     )
 
 
-def record(order: Order) -> Outcome:
-    """Record until the time is over or `order.stop` is set."""
+def record(order: Order, stop: Event, tick: Tick) -> Outcome:
+    """Record until the time is over or `stop` is set."""
     root = place(order.host)
     cpus = {int(each.name[3:]): each for each in root.glob("per_cpu/cpu[0-9]*")}
     lost_before = _lost(root)
@@ -81,11 +82,11 @@ def record(order: Order) -> Outcome:
         put(root / "current_tracer", "blk")  # EBUSY while any pipe is open: before and after
         with _pipes(cpus, order.prefix) as pipes:
             first = min(pipes)
-            pipes[first][1].write(wall_clock(order.disk.numbers[0], first))
+            pipes[first][1].write(wall_clock(order.disk.devices[0], first))
             with settings() as put_on:
                 put_on(order.disk.folder / "trace/enable", "1")
                 _write(order.disk.folder / "trace/act_mask", ACTIONS)
-                _watch(pipes, order)
+                _watch(pipes, order.seconds, stop, tick)
                 failed = _ended_by_others(root, order.disk)
             while _drain(pipes):
                 pass
@@ -119,14 +120,14 @@ def _ended_by_others(root: Path, disk: Disk) -> str:
     return ""
 
 
-def _watch(pipes: dict[int, tuple[int, Any]], order: Order) -> None:
+def _watch(pipes: dict[int, tuple[int, Any]], seconds: int, stop: Event, tick: Tick) -> None:
     begun = ticked = time.monotonic()
-    while not order.stop.is_set() and time.monotonic() - begun < order.seconds:
+    while not stop.is_set() and time.monotonic() - begun < seconds:
         if not _drain(pipes):
-            order.stop.wait(IDLE_S)
+            stop.wait(IDLE_S)
         if time.monotonic() - ticked >= TICK_S:
             ticked = time.monotonic()
-            order.tick(ticked - begun)
+            tick(ticked - begun)
 
 
 def _drain(pipes: dict[int, tuple[int, Any]]) -> int:
@@ -176,12 +177,10 @@ def chosen(text: str) -> str:
     return bracketed[1] if bracketed else expanded[1] if expanded else text
 
 
-def wall_clock(number: str, cpu: int) -> bytes:
+def wall_clock(device: int, cpu: int) -> bytes:
     """Return a note record with the wall-clock time, as blktrace writes one at the start."""
-    major, minor = map(int, number.split(":"))
     now_ns, wall_ns = time.monotonic_ns(), time.time_ns()
     seconds, rest_ns = divmod(wall_ns, 10**9)
-    device = major << 20 | minor
     header = HEADER.pack(MAGIC_7, 0, now_ns, 0, 0, NOTE_OF_WALL_CLOCK, 0, device, cpu, 0, 8)
     return header + struct.pack("=II", seconds & 0xFFFFFFFF, rest_ns)
 

@@ -21,6 +21,7 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Flag, Op
 from hybridsim.foundation.histogram import BINS, BITS, TOP_NS, VALUES
 from hybridsim.jit import kernel, loop
+from hybridsim.jit.instructions import octave
 from hybridsim.requests.rows import UNKNOWN, Requests, requests_with
 from hybridsim.traces.formats.files import zstd
 
@@ -33,6 +34,7 @@ HEADER_BYTES = HEADER.size + CHECK.size
 STRETCH = struct.Struct("<qqB")  # score, rank, roles: before the rows of a stretch
 ROWS = struct.Struct("<IBB")  # rows, unit of offsets and lengths as a power of two, columns
 COLUMN = struct.Struct("<I")  # bytes of a column
+DETAILS = 1  # optional columns: process and time of issue
 ROWS_MAX = 1 << 16  # in a block
 STORED_MAX = 1 << 23  # bytes of a block, compressed
 RAW_MAX = 1 << 24  # and decompressed
@@ -56,12 +58,6 @@ class Role(IntEnum):
 
     WORST = 1  # the minute of its hour in which requests waited most
     TYPICAL = 2  # a minute of its hour, drawn at random
-
-
-class Columns(IntEnum):
-    """Optional columns of a block of requests; a bit mask."""
-
-    DETAILS = 1  # process and time of issue
 
 
 class Block(NamedTuple):
@@ -227,7 +223,7 @@ def rows_as_bytes(rows: Requests, begin_ns: int, columns: int) -> bytes:
         rows.op.astype(np.int64) | rows.flags.astype(np.int64) << 3,
         _since(rows.complete_ns, rows.arrival_ns),
     ]
-    if columns & Columns.DETAILS:
+    if columns & DETAILS:
         numbers += [
             folded(_steps(rows.stream.astype(np.int64))),
             _since(rows.dispatch_ns, rows.arrival_ns),
@@ -244,7 +240,7 @@ def rows_of_bytes(data: bytes, begin_ns: int) -> Requests:
     if len(data) < ROWS.size:
         raise DamagedError("a block of requests is too short")
     count, shift, columns = ROWS.unpack_from(data)
-    if count > ROWS_MAX or shift not in (0, 9) or columns > Columns.DETAILS:
+    if count > ROWS_MAX or shift not in (0, 9) or columns > DETAILS:
         raise DamagedError("a block of requests has an impossible header")
     at, numbers = ROWS.size, []
     for _ in range(7 if columns else 5):
@@ -446,14 +442,7 @@ class Counter:
 @kernel
 def bits(value):
     """Return the number of bits of a value, 0 for negative ones: the bin of one that doubles."""
-    found = 0
-    while value >= 256:
-        value >>= 8
-        found += 8
-    while value > 0:
-        value >>= 1
-        found += 1
-    return found
+    return octave(value) + 1 if value > 0 else 0
 
 
 @loop

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, get_args, get_type_hints
 
 import numpy as np
 
@@ -26,13 +26,13 @@ from hybridsim.foundation.units import human_size
 from hybridsim.requests.pages import SPAN, check_real, hashed, hashed_regions
 from hybridsim.requests.rows import Requests, joined
 from hybridsim.traces.thinned.layout import (
+    DETAILS,
     HEADER_BYTES,
     ROWS_MAX,
     SIGNATURE,
     STRETCH,
     TIME_MAX,
     Block,
-    Columns,
     Counter,
     Counts,
     DamagedError,
@@ -70,7 +70,7 @@ class Settings:
     utc_offset_s: int = 0  # of the device's clock, for days of the week
     region_bytes: int = REGION_BYTES
     max_bytes: int | None = None  # of the file; None: no limit
-    rate: float = 1.0  # at the start
+    rate: int | float = 1.0  # at the start
     seed: int = 0  # another one takes other regions
     source: str = ""  # what was thinned, or how it was recorded
 
@@ -91,21 +91,18 @@ class Settings:
 def settings_of(one: Block) -> tuple[Settings, int]:
     """Return the settings of a START block, and its threshold; raise DamagedError if wrong."""
     found = start_of_bytes(one.payload)
-    types: dict[str, tuple[type, ...]] = {
-        "device": (str,), "origin_unix_ns": (int, type(None)), "utc_offset_s": (int,),
-        "region_bytes": (int,), "max_bytes": (int, type(None)), "rate": (int, float),
-        "seed": (int,), "source": (str,), "threshold": (int,),
-    }  # fmt: skip
-    for name, allowed in types.items():
-        if type(found.get(name)) not in allowed:
+    hints = get_type_hints(Settings)
+    for name, hint in (hints | {"threshold": int}).items():
+        if type(found.get(name)) not in (get_args(hint) or (hint,)):
             raise DamagedError(f"the setting {name} is missing or wrong")
     threshold = found["threshold"]
-    settings = Settings(**{name: found[name] for name in types if name != "threshold"})
+    settings = Settings(**{name: found[name] for name in hints})
     try:
         settings.check()
     except UsageError as error:
         raise DamagedError(str(error)) from None
-    if not 1 <= threshold <= SPAN or abs(settings.utc_offset_s) > 86_400:
+    is_near = abs(settings.utc_offset_s) <= 86_400 and abs(settings.origin_unix_ns or 0) < TIME_MAX
+    if not 1 <= threshold <= SPAN or not is_near:
         raise DamagedError("the settings are out of range")
     return settings, threshold
 
@@ -393,10 +390,7 @@ class Thinner:
         sampled = thinned_rows(rows, self.threshold, self.settings)
         if sampled.rows:
             self._sampled.append(sampled)
-        minute = int(rows.arrival_ns[0]) // MINUTE_NS
-        if minute != self._minute_number:
-            assert self._minute_number < 0
-            self._minute_number = minute
+        self._minute_number = int(rows.arrival_ns[0]) // MINUTE_NS
         known = rows.complete_ns >= rows.arrival_ns
         self._score += int((rows.complete_ns - rows.arrival_ns)[known].sum())
         self._minute_requests += rows.rows
@@ -430,7 +424,7 @@ class Thinner:
         one = replace(one, roles=self.chosen.roles_of(one))
         if one.roles:
             data = STRETCH.pack(score, rank, one.roles)
-            data += rows_as_bytes(rows, begin_ns, Columns.DETAILS)
+            data += rows_as_bytes(rows, begin_ns, DETAILS)
             most = self.settings.max_bytes
             if most is None or self.store.size + len(data) < most:  # else it never fits
                 self.store.append(Kind.STRETCH, begin_ns, one.span_ns, data)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from hybridsim.foundation.arrays import Bytes, Ints
 from hybridsim.foundation.errors import UsageError
 from hybridsim.jit import kernel, loop, method, state_machine
+from hybridsim.jit.instructions import octave
 from hybridsim.workloads.fio.pattern import (
     Distribution,
     Generator,
@@ -225,11 +226,7 @@ class BlockMap(NamedTuple):
 @method
 def zeros_below(bits):
     """Return the number of trailing zero bits."""
-    count = 0
-    while bits & 1 == 0:
-        bits >>= 1
-        count += 1
-    return count
+    return octave(bits & -bits)
 
 
 # Bits that are inverted when a one is shifted out, by number of bits.  Derived from the sequences

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.machine_parameters import JobParameters
 from hybridsim.foundation.units import human_size
@@ -20,6 +23,7 @@ from hybridsim.workloads.fio.options import OptionValue, Reader, Three, option, 
 from hybridsim.workloads.fio.pattern import (
     ENDLESS,
     READ,
+    SYNC,
     TRIM,
     WRITE,
     Distribution,
@@ -37,9 +41,9 @@ from hybridsim.workloads.fio.reader import (
     sizes_of,
     zoned,
 )
-from hybridsim.workloads.fio.replay import Replay, replay_of
 
 if TYPE_CHECKING:
+    from hybridsim.traces.trace import Trace
     from hybridsim.workloads.fio.requests import Pace
 
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
@@ -57,6 +61,7 @@ ERRORS_SHOWN = 20  # of a file that may be no job file
 UNSET = ("0", "none")  # values of verify
 FEW_BLOCKS = 12  # with at least as many, normal's mean of twelve numbers is never the last one
 WORD = 64  # blocks of a word of fio's map
+MIN_FILE_BYTES = 4096  # of a log's file
 Percents = tuple[float, ...]
 PERCENTS: Percents = (
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
@@ -76,6 +81,44 @@ def _percents(text: str) -> Percents:
 
 def _unified(reader: Reader) -> str:
     return reader.read("unified_rw_reporting", str, "none")
+
+
+def _skipped(text: str) -> tuple[int, ...]:
+    kinds = {"read": READ, "write": WRITE, "trim": TRIM, "sync": SYNC}
+    names = [name.strip() for name in text.split(",")]
+    if not set(names) <= kinds.keys():
+        raise ValueError(f"{text!r}: must be a list of read, write, trim and sync")
+    return tuple(kinds[name] for name in names)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Source of a job's requests if it is a log."""
+
+    path: str
+    redirect: str = option(lambda it: it.read("replay_redirect", str, ""))  # the file's other name
+    is_unstalled: bool = option(lambda it: it.flag("replay_no_stall"))  # not at the log's times
+    # 200: in half the time.
+    time_percent: int = option(lambda it: it.number("replay_time_scale", 100, 1))
+    scale: int = option(lambda it: it.number("replay_scale", 1, 1))  # divisor of offsets
+    # offsets are rounded down to multiples of it
+    align_bytes: int = option(lambda it: it.read("replay_align", options.size, 0))
+    # directions that are not replayed
+    skipped: tuple[int, ...] = option(lambda it: it.read("replay_skip", _skipped, ()))
+    log: Trace | None = None  # the file at `path`, once it is open
+
+    def placed(self, offset: Ints) -> Ints:
+        """Return scaled and aligned offsets."""
+        offset = offset // self.scale
+        return offset // self.align_bytes * self.align_bytes if self.align_bytes else offset
+
+
+def replay_of(reader: Reader) -> Replay | None:
+    """Return the replay options of a job; None without read_iolog."""
+    path = reader.read("read_iolog", str, "")
+    if not path:
+        return None
+    return Replay(path, **read_options(Replay, reader))
 
 
 @dataclass(kw_only=True)
@@ -130,6 +173,30 @@ class Job(JobParameters):
     def percent(self) -> float:
         """The share of requests that must meet the latency target, in percent."""
         return self.share / 10**4
+
+
+def opened(job: Job, read: Callable[[str], Trace]) -> Job:
+    """Return a replaying job with its log open and the log's file and size; others unchanged.
+
+    `read` opens a trace by its path.  Raises UsageError for a log of several files, TraceError for
+    an unreadable one.
+    """
+    if job.replay is None:
+        return job
+    trace = read(job.replay.path)
+    summary = trace.summary()
+    if len(trace.devices) > 1:
+        names = ", ".join(device.name for device in trace.devices)
+        raise UsageError(
+            f"job {job.name}: read_iolog={job.replay.path} has requests to {len(trace.devices)} "
+            f"files ({names}); only logs of one file are supported: split it"
+        )
+    end = job.replay.placed(np.array([summary.max_end_bytes]))[0]
+    end = max(int(end) + job.replay.align_bytes, MIN_FILE_BYTES)
+    pattern = replace(job.pattern, file_bytes=end, pass_bytes=end, offset_bytes=0)
+    file = job.replay.redirect or trace.devices[0].name
+    log = replace(job.replay, log=trace)
+    return replace(job, replay=log, pattern=pattern, files=(file,), has_size=True)
 
 
 def jobs_of(written: Written) -> list[Job]:
@@ -691,16 +758,12 @@ SIMULATED = RealRun()  # no constraints
 
 def again(job: Job, run: int, once: Sequence[Job]) -> Job:
     """Return the copy of a job for a repeated run, in groups after those of all earlier runs."""
-    groups = once[-1].group + 1
-    reported = max(abs(each.reported_with) for each in once) + 1
-    sets = max(each.set for each in once) + 1
-    sign = 1 if job.reported_with >= 0 else -1
+    own = {name: getattr(job, name) for name in ("group", "kin", "set", "flow")}
+    past = {name: run * (max(getattr(each, name) for each in once) + 1) for name in own}
+    reported = run * (max(abs(each.reported_with) for each in once) + 1)
     return replace(
         job,
-        group=job.group + run * groups,
-        kin=job.kin + run * (max(each.kin for each in once) + 1),
-        set=job.set + run * sets,
-        after=job.after + run * sets if job.after >= 0 else -1,
-        flow=job.flow + run * (max(each.flow for each in once) + 1),
-        reported_with=job.reported_with + sign * run * reported,
+        **{name: number + past[name] for name, number in own.items()},
+        after=job.after + past["set"] if job.after >= 0 else -1,
+        reported_with=job.reported_with + (reported if job.reported_with >= 0 else -reported),
     )

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Ints
-from hybridsim.foundation.codes import FUA
+from hybridsim.foundation.codes import FUA, Op
 from hybridsim.foundation.codes import SYNC as IS_SYNC
 from hybridsim.foundation.errors import UsageError
 from hybridsim.jit import loop
 from hybridsim.requests.jobs import JobBatch
 from hybridsim.workloads.fio.blocks import draw, seeded
 from hybridsim.workloads.fio.generator import DUE, ELAPSED, FILE_SHIFT, Generator, fill
-from hybridsim.workloads.fio.job import Job
+from hybridsim.workloads.fio.job import Job, Replay
 from hybridsim.workloads.fio.pattern import (
     DATA_SYNC,
     END_SYNC,
@@ -30,7 +31,6 @@ from hybridsim.workloads.fio.pattern import (
     Stream,
 )
 from hybridsim.workloads.fio.places import Laid
-from hybridsim.workloads.fio.replay import NOTHING, Columns, Replayed
 
 MICROSECOND, SECOND = 10**3, 10**9
 STREAMS = (Stream.POISSON_READ, Stream.POISSON_WRITE, Stream.POISSON_TRIM)  # by direction
@@ -100,6 +100,49 @@ IS_LAST, IS_CHECKING, IS_ALONE = np.zeros((3, 9), np.bool_)
 IS_LAST[[END_SYNC, FIRST_OF_VERIFY]] = True
 IS_CHECKING[[FIRST_OF_VERIFY, OF_VERIFY, OF_BACKLOG]] = True
 IS_ALONE[[FIRST_OF_VERIFY, OF_VERIFY]] = True
+
+
+class Columns(NamedTuple):
+    """A sequence of requests in columns."""
+
+    kind: Bytes  # a direction, or another kind of request of the generator
+    offset: Ints
+    length: Ints
+    due_ns: Ints
+    file: Ints  # index in the job's files
+
+
+NOTHING = Columns(np.zeros(0, np.uint8), *np.zeros((4, 0), np.int64))
+
+
+class Replayed:
+    """Source of requests: a log."""
+
+    def __init__(self, job: Job) -> None:
+        self._chunks = self._read(job.replay)
+        self._rest = NOTHING
+
+    def take(self, count: int) -> Columns:
+        """Return the next `count` requests; fewer at the end of the log."""
+        parts, rows = [self._rest], len(self._rest.kind)
+        while rows < count and (chunk := next(self._chunks, None)) is not None:
+            parts.append(chunk)
+            rows += len(chunk.kind)
+        whole = Columns._make(map(np.concatenate, zip(*parts)))
+        self._rest = Columns._make(column[count:] for column in whole)
+        return Columns._make(column[:count] for column in whole)
+
+    def _read(self, replay: Replay | None) -> Iterator[Columns]:
+        assert replay is not None
+        assert replay.log is not None, "the log must be open"
+        for chunk in replay.log.chunks():
+            kind = np.where(chunk.op == Op.WRITE_ZEROES, np.uint8(WRITE), chunk.op)
+            due = chunk.arrival_ns * 100 // replay.time_percent * (not replay.is_unstalled)
+            place = replay.placed(chunk.offset_bytes)
+            file = np.zeros(len(kind), np.int64)
+            wanted = ~np.isin(kind, replay.skipped)
+            columns = kind, place, chunk.length_bytes, due, file
+            yield Columns._make(column[wanted] for column in columns)
 
 
 class Generated:
