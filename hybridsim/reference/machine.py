@@ -217,11 +217,8 @@ class Machine:
 
     def make_tier(self, parameters: TierParameters, tier: str) -> Tier:
         """Create the tier named "slow" or "fast"."""
-        devices = [
-            self.make_device(parameters.device, tier, member)
-            for member in range(parameters.members)
-        ]
-        return Tier(parameters, devices)
+        make = partial(self.make_device, parameters.device, tier)
+        return Tier(parameters, [make(member) for member in range(parameters.members)])
 
     def make_device(self, parameters: DeviceParameters, tier: str, member: int) -> Device:
         """Create one member of the tier named "slow" or "fast"."""
