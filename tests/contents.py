@@ -7,7 +7,8 @@ during a fill or a clean keep the contents that they had when they were read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from scenarios import Scenario
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.reference import Machine, PageCache
 from hybridsim.reference.cache import Cleaner, Fills, Job, Page, Piece, Preloader, State
+from hybridsim.reference.clock import Step
 
 ANYTHING = -1  # contents after a discard
 GARBAGE = -2  # contents that were never read
@@ -54,54 +56,63 @@ class Contents:
 class CheckedFills(Fills):
     """Fills that carry data."""
 
-    def fill(self, page: Page, job: Job, done: Any) -> None:
-        image = self.cache.image
-        image[page.number] = self.cache.in_hand(page, job)
-        super().fill(page, job, done)
+    def filling(self, page: Page, job: Job) -> Iterator[Step]:
+        self.cache.image[page.number] = self.cache.in_hand(page, job)
+        for step in super().filling(page, job):
+            yield partial(self.read, page, step)
 
-    def read(self, page: Page, start: int, done: Any) -> None:
-        if page.filling and start == page.range_of(min(page.filling), min(page.filling))[0]:
-            self.cache.image[page.number] = np.full(page.sizes.page_bytes, GARBAGE, np.int32)
-        reads = self.cache.slow.reads
+    def read(self, page: Page, step: Step, done: Any) -> None:
+        reads = self.slow.reads
         before = len(reads)
-        super().read(page, start, done)
+        step(done)
         for offset, data in reads[before:]:
+            if page.filling and offset == page.range_of(min(page.filling), 0)[0]:
+                self.cache.image[page.number] = np.full(page.sizes.page_bytes, GARBAGE, np.int32)
             at = offset - page.start
             self.cache.image[page.number][at : at + len(data)] = data
 
-    def write(self, page: Page, done: Any) -> None:
+    def writing(self, page: Page) -> Iterator[Step]:
         image = self.cache.image[page.number]
-        with self.cache.writing(self.cache.fast, lambda at, size: image[at - page.at :][:size]):
-            super().write(page, done)
+        for step in super().writing(page):
+            yield partial(self.write, page, image, step)
+
+    def write(self, page: Page, image: Bytes, step: Step, done: Any) -> None:
+        with self.cache.writing(self.fast, lambda at, size: image[at - page.at :][:size]):
+            step(done)
 
 
 class CheckedCleaner(Cleaner):
     """Cleans that carry data."""
 
-    def begin(self, page: Page) -> None:
-        fast, size = self.cache.fast, self.cache.sizes.page_bytes
-        before = len(fast.reads)
-        super().begin(page)
-        pages = {each.slot: each for each in self.cache.pages.values() if each.slot >= 0}
-        for at, data in fast.reads[before:]:
-            number = pages[at // size].number
-            self.read.setdefault(number, np.full(size, GARBAGE, np.int32))
-            self.read[number][at % size : at % size + len(data)] = data
+    def cleaning(self, page: Page) -> Iterator[Step]:
+        steps, images = super().cleaning(page), {}
+        yield partial(self.read, next(steps), images)
+        self.order += sorted(images)
+        for step in steps:
+            yield partial(self.write, step, images)
 
-    def write(self, pages: list[Page]) -> None:
-        start = pages[0].start
-        image = np.concatenate([self.read.pop(page.number) for page in pages])
-        self.order += [page.number for page in pages]
-        with self.cache.writing(self.cache.slow, lambda at, size: image[at - start :][:size]):
-            super().write(pages)
+    def read(self, step: Step, images: dict[int, Bytes], done: Any) -> None:
+        size, before = self.cache.sizes.page_bytes, len(self.fast.reads)
+        step(done)
+        pages = {each.slot: each for each in self.cache.pages.values() if each.slot >= 0}
+        for at, data in self.fast.reads[before:]:
+            number = pages[at // size].number
+            images.setdefault(number, np.full(size, GARBAGE, np.int32))
+            images[number][at % size : at % size + len(data)] = data
+
+    def write(self, step: Step, images: dict[int, Bytes], done: Any) -> None:
+        start = min(images) * self.cache.sizes.page_bytes
+        image = np.concatenate([images[number] for number in sorted(images)])
+        with self.cache.writing(self.slow, lambda at, size: image[at - start :][:size]):
+            step(done)
 
 
 class CheckedPreloader(Preloader):
     """Preloads that carry data."""
 
-    def read(self, pages: list[Page], start: int, length: int, done: Any) -> None:
-        super().read(pages, start, length, done)
-        data = self.cache.slow.reads.pop()[1]
+    def read(self, pages: list[Page], done: Any) -> None:
+        super().read(pages, done)
+        start, data = self.slow.reads.pop()
         for page in pages:
             image = np.full(page.sizes.page_bytes, GARBAGE, np.int32)
             part = data[page.start - start :][: len(image)]
@@ -136,7 +147,6 @@ class CheckedCache(PageCache):
         self.fast.garbles = True
         self.fills = CheckedFills(self)
         self.cleaner = CheckedCleaner(self)
-        self.cleaner.read = {}
         self.cleaner.order = []  # of pages cleaned
         self.preloader = CheckedPreloader(self)
         self.image: dict[int, Bytes] = {}
@@ -227,14 +237,9 @@ class CheckedMachine(Machine):
 
     def make_cache(self, parameters: Any) -> Any:
         admission = self.make_admission(parameters)
-        return CheckedCache(
-            self.clock,
-            parameters,
-            admission,
-            self.make_replacement(parameters, admission),
-            self.slow,
-            self.tiers["fast"],
-        )
+        replacement = self.make_replacement(parameters, admission)
+        tiers = self.slow, self.tiers["fast"]
+        return CheckedCache(admission, replacement, self.clock, parameters, *tiers)
 
 
 def checked(scenario: Scenario) -> CheckedMachine:

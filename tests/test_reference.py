@@ -27,7 +27,7 @@ from hybridsim.reference import (
     simulate,
 )
 from hybridsim.reference import source as source_module
-from hybridsim.reference.cache import Runs, Slots
+from hybridsim.reference.cache import Runs
 from hybridsim.reference.hdd import Platters
 from hybridsim.reference.hdd import Segment as ReadSegment
 from hybridsim.reference.source import parents
@@ -945,12 +945,19 @@ class TestCache:
         assert self.reasons(read(0, 0), cache=NO_CACHE) == [(Path.BYPASS, Reason.NO_CACHE)]
 
     def test_freed_slots_are_used_first(self) -> None:
-        slots = Slots(4)
-        assert [slots.take() for _ in range(3)] == [0, 1, 2]
-        slots.free(0)
-        slots.free(1)
-        assert [slots.take() for _ in range(3)] == [1, 0, 3]
-        assert slots.full
+        cache = Machine([], OPEN, replace(CACHE, pages=4), single(SSD), single(SSD)).cache
+
+        def taken(*pages: int) -> list[int]:
+            for page in pages:
+                cache.take_slot(cache.page(page))
+            return [cache.page(page).slot for page in pages]
+
+        assert taken(10, 11, 12) == [0, 1, 2]
+        cache.leave(cache.page(10), Reason.EVICTED)
+        cache.leave(cache.page(11), Reason.EVICTED)
+        assert not cache.is_full
+        assert taken(13, 14, 15) == [1, 0, 3]
+        assert cache.is_full
 
     def test_a_limited_number_of_sequential_runs_is_tracked(self) -> None:
         runs = Runs()
@@ -1097,8 +1104,7 @@ class TestLaws:
         cache = machine.cache
         slots = [page.slot for page in cache.pages.values() if page.slot >= 0]
         assert cache.fills.under_way == 0
-        assert sorted(slots + cache.slots.freed) == list(range(cache.slots.used))
-        assert cache.slots.used <= scenario.cache.pages
+        assert sorted(slots + cache.free) == list(range(scenario.cache.pages))
 
     @settings(max_examples=50, deadline=None)
     @given(scenarios())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
+from typing import Any
 
 from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import (
@@ -25,7 +26,6 @@ from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import (
     JIFFY,
     Alarm,
-    Clock,
     Done,
     Parts,
     Step,
@@ -34,7 +34,7 @@ from hybridsim.reference.clock import (
     in_turn,
     nothing,
 )
-from hybridsim.reference.device import Cache, Store
+from hybridsim.reference.device import Cache, Part
 from hybridsim.reference.parameters import Request
 from hybridsim.reference.runs import touched
 
@@ -138,8 +138,8 @@ class Gathered:
 
     key: Key
     taken: bool = False  # for cleaning
-    read: bool = False  # from the cache
-    is_written: bool = False  # to the slow tier, or about to be
+    written: Done | None = None  # called when it is; known when it is read from the cache
+    is_sent: bool = False  # to the slow tier
 
 
 def toward_zero(number: int, divisor: int) -> int:
@@ -147,26 +147,16 @@ def toward_zero(number: int, divisor: int) -> int:
     return abs(number) // divisor * (1 if number >= 0 else -1)
 
 
-class WriteBack:
+class WriteBack(Part["Bcache", BcacheParameters]):
     """The write-back thread."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        parameters: BcacheParameters,
-        buckets: Buckets,
-        slow: Store,
-        fast: Store,
-    ) -> None:
-        self.clock = clock
-        self.parameters = parameters
-        self.buckets = buckets
-        self.slow, self.fast = slow, fast
+    def __init__(self, cache: Bcache) -> None:
+        super().__init__(cache)
+        self.buckets = cache.buckets
         self.asleep = True
         self.wants_lock = False  # about to gather keys, for which no WRITE may be under way
-        self.call = Alarm(clock, self.try_again)  # to gather them
+        self.call = Alarm(self.clock, self.try_again)  # to gather them
         self.writers = 0  # WRITEs and DISCARDs of users under way
-        self.unlocked = nothing  # called after such an event
         self.on_unlock = nothing  # how the thread goes on that waits for the lock,
         self.on_written = nothing  # and the one that waits for the keys under way
         self.has_dirty = False
@@ -179,7 +169,7 @@ class WriteBack:
         self.integral = 0
         self.idle = 0  # updates of the rate since the last request
         self.unlimited = False  # the rate, because the cache is idle
-        self.timer = Alarm(clock, self.update_rate)
+        self.timer = Alarm(self.clock, self.update_rate)
         self.bytes = 0  # written back
 
     def request_comes(self) -> None:
@@ -209,7 +199,7 @@ class WriteBack:
     def try_again(self) -> None:
         """Let the thread look whether a WRITE is under way; WRITEs that waited may go on."""
         self.on_unlock()
-        self.unlocked()
+        self.cache.wake_sleepers()
 
     def overlaps(self, begin: int, end: int) -> bool:
         """Whether a range overlaps a key taken for cleaning; forget overlapping keys not taken."""
@@ -232,7 +222,7 @@ class WriteBack:
                 for one in group:
                     while len(self.under_way) == UNDER_WAY_KEYS:
                         yield partial(setattr, self, "on_written")
-                    self.read(one)
+                    in_turn(self.cleaning(one))
                 yield from self.limit(sum(one.key.size for one in group) // SECTOR)
             while self.under_way:
                 yield partial(setattr, self, "on_written")
@@ -290,28 +280,11 @@ class WriteBack:
 
     # One key.
 
-    def read(self, one: Gathered) -> None:
-        """Read a key's data from the cache."""
+    def cleaning(self, one: Gathered) -> Iterator[Step]:
+        """Read a key's data from the cache, write them, and mark what is still cached as clean."""
         self.under_way.append(one)
-
-        def done() -> None:
-            one.read = True
-            self.write_in_order()
-
-        self.fast.submit(Op.READ, one.key.place, one.key.size, done)
-
-    def write_in_order(self) -> None:
-        """Write the keys that are read, in order of their start."""
-        for one in list(self.under_way):
-            if not one.read:
-                break
-            if not one.is_written:
-                one.is_written = True
-                at, size = one.key.begin, one.key.size
-                self.slow.submit_background(Op.WRITE, at, size, partial(self.written, one))
-
-    def written(self, one: Gathered) -> None:
-        """Mark the parts of a key that are still cached as clean."""
+        yield partial(self.fast.submit, Op.READ, one.key.place, one.key.size)
+        yield partial(self.write_in_order, one)
         self.gathered.remove(one)
         at = one.key.begin
         while True:
@@ -327,6 +300,17 @@ class WriteBack:
         self.bytes += one.key.size
         go_on, self.on_written = self.on_written, nothing
         go_on()
+
+    def write_in_order(self, read: Gathered, written: Done) -> None:
+        """Write the keys that are read, in order of their begin."""
+        read.written = written
+        for one in self.under_way:
+            if one.written is None:
+                break
+            if not one.is_sent:
+                one.is_sent = True
+                at, size = one.key.begin, one.key.size
+                self.slow.submit_background(Op.WRITE, at, size, one.written)
 
     # The rate.
 
@@ -388,7 +372,7 @@ class Insert:
     task: int
     done: Done
     waits: bool = False  # until the journal is written
-    rest_to_slow: Callable[[int, int], None] | None = None  # of a write-back: a range of it
+    to_slow: Callable[..., None] = nothing  # of a write-back: writes a range of it
     keys: int = 0
     pending: int = 0
     parts: list[Key] = field(default_factory=list)
@@ -407,36 +391,30 @@ class Job:
     hit_bytes: int = 0
 
 
-class Bcache(Cache):
+class Bcache(Cache[BcacheParameters]):
     """bcache: requests and inserts; a task sleeps while its insert waits for a bucket."""
 
-    parameters: BcacheParameters
-
-    def __init__(
-        self, clock: Clock, parameters: BcacheParameters, slow: Store, fast: Store
-    ) -> None:
-        super().__init__(clock, parameters, slow, fast)
-        self.begin(parameters, Buckets(clock, parameters, fast))
-        self.writing = 0  # parts of inserts
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.begin(Buckets(self))
+        self.pending = 0  # parts of inserts that are being written
         self.waiting: deque[Insert] = deque()  # for a bucket; their tasks sleep
         self.resuming = False  # an event is scheduled that goes on with one of them
         self.hung_writes = 0
-        self.open = [OpenBucket(self.buckets.all[0]) for _ in range(parameters.open_buckets)]
+        open_buckets = self.parameters.open_buckets
+        self.open = [OpenBucket(self.buckets.all[0]) for _ in range(open_buckets)]
         self.pending_counts: Counter[str] = Counter()
         self.shown: Counter[str] = Counter()
-        self.sysfs = Alarm(clock, self.show)
+        self.sysfs = Alarm(self.clock, self.show)
         self.sleepers: list[Job] = []  # in the order in which they came
-        self.server = Alarm(clock, self.serve_sleeper)
+        self.server = Alarm(self.clock, self.serve_sleeper)
 
-    def begin(self, parameters: BcacheParameters, buckets: Buckets) -> None:
+    def begin(self, buckets: Buckets) -> None:
         """Begin with these buckets."""
-        self.parameters = parameters
         self.buckets = buckets
         self.keys = buckets.keys
-        self.bypass = Bypass(parameters, buckets.draw)
-        self.write_back = WriteBack(self.clock, parameters, buckets, self.slow, self.fast)
-        self.write_back.unlocked = self.wake_sleepers
-        buckets.filled, buckets.collected = self.resume_one, self.end_standstill
+        self.bypass = Bypass(self.parameters, buckets.draw)
+        self.write_back = WriteBack(self)
 
     @property
     def counters(self) -> dict[str, int]:
@@ -475,16 +453,16 @@ class Bcache(Cache):
 
     def after(self, old: Bcache, how: Restart) -> None:
         """Start now, with the index and the buckets of another one that has stopped (2.17)."""
-        parameters = old.parameters
+        super().after(old, how)
+        self.parameters = old.parameters
         if how == Restart.CLEANER:
-            parameters = replace(
-                parameters, mode=BcacheMode.NONE, writeback_percent=0, writeback_delay_ns=0
-            )
-        self.begin(parameters, old.buckets)
-        self.counts, self.shown = old.counts, old.shown
+            at_once: dict[str, Any] = {"writeback_percent": 0, "writeback_delay_ns": 0}
+            self.parameters = replace(old.parameters, mode=BcacheMode.NONE, **at_once)
+        self.begin(old.buckets)
+        self.shown = old.shown
         self.write_back.bytes = old.write_back.bytes
         self.hung_writes = old.hung_writes
-        self.buckets.restart(self.clock, self.fast)
+        self.buckets.restart(self)
         if self.dirty_bytes:
             self.write_back.dirtied()
 
@@ -591,7 +569,7 @@ class Bcache(Cache):
             keys = [key for key in self.keys.overlapping(at, end) if not key.fill]
             if keys and keys[0].begin <= at:
                 part = keys[0].part(at, min(keys[0].end, end))
-                self.read_hit(job, part, parts.another())
+                in_turn(self.reading(job, part), parts.another())
                 at = part.end
                 continue
             stop = keys[0].begin if keys else end
@@ -607,19 +585,15 @@ class Bcache(Cache):
             at = stop
         verdict.pages_hit = job.hit_bytes // SECTOR
 
-    def read_hit(self, job: Job, part: Key, done: Done) -> None:
+    def reading(self, job: Job, part: Key) -> Iterator[Step]:
         """Read a part from the cache."""
         bucket = self.buckets.of(part.place)
         bucket.prio = 32_768
         generation, issued = bucket.generation, self.clock.now
         job.hit_bytes += part.size
-
-        def served() -> None:
-            self.bypass.served(issued, self.clock.now, is_write=False)
-            job.raced |= bucket.generation != generation
-            done()
-
-        self.fast.submit(Op.READ, part.place, part.size, served)
+        yield partial(self.fast.submit, Op.READ, part.place, part.size)
+        self.bypass.served(issued, self.clock.now, is_write=False)
+        job.raced |= bucket.generation != generation
 
     def read_done(self, job: Job, bypassed: bool) -> None:
         """Complete a READ whose parts are all complete; retry a raced one."""
@@ -685,17 +659,22 @@ class Bcache(Cache):
             at = insert.next
             part = self.space(at, insert.end, insert.task)
             if part:
-                self.write_part(insert, part)
+                in_turn(self.writing(insert, part))
                 continue
             if insert.kind == Kind.BACK:
                 return False
-            if insert.kind == Kind.THROUGH:  # drop what is left, for which there is no bucket
-                insert.keys += 1
-                self.buckets.erase(at, insert.end)
+            if insert.kind == Kind.THROUGH:  # what is left, for which there is no bucket
+                self.drop_rest(insert)
             insert.next = insert.end
         if insert.pending == 0:
             self.end(insert)
         return True
+
+    def drop_rest(self, insert: Insert) -> None:
+        """Drop what is cached of the range that is not written."""
+        insert.keys += 1
+        self.buckets.erase(insert.next, insert.end)
+        insert.next = insert.end
 
     def resume_one(self) -> None:
         """Schedule the first insert that waits, if a bucket is free."""
@@ -713,24 +692,18 @@ class Bcache(Cache):
         self.wake_sleepers()
 
     def end_standstill(self) -> None:
-        """After a gc: let an insert give way if no bucket will ever be free (2.12.2)."""
+        """After a gc: the rest of a write-back goes to the slow tier if no bucket will be free."""
         is_on_its_way = self.resuming or self.buckets.lists["none"]
         is_exhausted = self.waiting and not is_on_its_way and self.buckets.avail == 0
-        if not is_exhausted or not self.buckets.gc_wanted or self.writing:
+        if not is_exhausted or not self.buckets.gc_wanted or self.pending:
             return
         if self.write_back.wants_lock:
             self.hung_writes += 1
-            self.give_way(self.waiting.popleft())
+            insert = self.waiting.popleft()
+            insert.to_slow(insert.next, insert.end)
+            self.drop_rest(insert)
+            self.end(insert)
             self.wake_sleepers()
-
-    def give_way(self, insert: Insert) -> None:
-        """Write the rest of a write-back to the backing device."""
-        assert insert.rest_to_slow is not None
-        insert.rest_to_slow(insert.next, insert.end)
-        insert.keys += 1
-        self.buckets.erase(insert.next, insert.end)
-        insert.next = insert.end
-        self.end(insert)
 
     def space(self, begin: int, end: int, task: int) -> Key | None:
         """Allocate space for the first part of a range; None if no bucket is free."""
@@ -755,30 +728,26 @@ class Bcache(Cache):
 
     def choose(self, begin: int, task: int) -> OpenBucket:
         """Return the open bucket for a range: by address, by task, else the oldest."""
-        for place in reversed(self.open):
-            if place.end == begin:
-                return place
-        return next((place for place in self.open if place.task == task), self.open[0])
+        by_address = [place for place in reversed(self.open) if place.end == begin]
+        by_task = [place for place in self.open if place.task == task]
+        return [*by_address, *by_task, *self.open][0]
 
-    def write_part(self, insert: Insert, part: Key) -> None:
+    def writing(self, insert: Insert, part: Key) -> Iterator[Step]:
         """Write a part of an insert."""
         if insert.kind == Kind.BACK:
             self.buckets.of(part.place).mark = Mark.DIRTY
         insert.parts.append(part)
         insert.pending += 1
-        self.writing += 1
+        self.pending += 1
         insert.next = part.end
         self.counts["cache_inserts"] += 1
         issued = self.clock.now
-
-        def written() -> None:
-            self.bypass.served(issued, self.clock.now, is_write=True)
-            insert.pending -= 1
-            self.writing -= 1
-            if insert.pending == 0 and insert.next == insert.end:
-                self.end(insert)
-
-        self.fast.submit(Op.WRITE, part.place, part.size, written)
+        yield partial(self.fast.submit, Op.WRITE, part.place, part.size)
+        self.bypass.served(issued, self.clock.now, is_write=True)
+        insert.pending -= 1
+        self.pending -= 1
+        if insert.pending == 0 and insert.next == insert.end:
+            self.end(insert)
 
     def end(self, insert: Insert) -> None:
         """Enter the keys of an insert whose data are written."""

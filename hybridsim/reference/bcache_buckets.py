@@ -14,8 +14,8 @@ from typing import Any
 
 from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Kernel, Op, Reason, Reuse
-from hybridsim.reference.clock import Alarm, Clock, Done, Step, expiry, in_turn, nothing
-from hybridsim.reference.device import Store
+from hybridsim.reference.clock import Alarm, Done, Step, expiry, in_turn, nothing
+from hybridsim.reference.device import Part
 from hybridsim.reference.policies import mixed
 from hybridsim.reference.runs import touched
 
@@ -134,18 +134,18 @@ class Keys:
         return sum(key.size for key in self.all if key.dirty)
 
 
-class Journal:
+class Journal(Part[Any, BcacheParameters]):
     """Collects keys; writes them when a request waits, an entry is full or 100 ms have passed."""
 
-    def __init__(self, clock: Clock, fast: Store, begin: int, size: int, block: int) -> None:
-        self.clock = clock
-        self.fast = fast
-        self.begin, self.size, self.block = begin, size, block
+    def __init__(self, cache: Any) -> None:
+        super().__init__(cache)
+        self.begin = self.parameters.bucket_bytes
+        self.buckets = min(max(self.parameters.buckets // 128, 2), 256)
         self.cursor = 0
         self.keys = 0
-        self.timer = Alarm(clock, self.time_is_up)
-        self.completing = Alarm(clock, self.complete_one)
-        self.dirty = self.due = self.writing = False
+        self.timer = Alarm(self.clock, self.time_is_up)
+        self.completing = Alarm(self.clock, self.complete_one)
+        self.dirty = self.due = self.under_way = False
         self.allocator_waits: Done | None = None
         self.waiting: list[Done] = []
         self.written: deque[Done] = deque()
@@ -163,43 +163,36 @@ class Journal:
         elif not self.dirty:
             self.dirty = True
             self.timer.set(expiry(self.clock.now, 100_000_000))
-        if 240 + 24 * self.keys > 32 * 1024:
-            self.due = True
-        self.write()
+        self.due |= 240 + 24 * self.keys > 32 * 1024
+        in_turn(self.writing())
 
     def time_is_up(self) -> None:
         """Write the pending keys when the timer expires."""
-        if self.dirty:
-            self.due = True
-            self.write()
+        self.due |= self.dirty
+        in_turn(self.writing())
 
-    def write(self) -> None:
+    def writing(self) -> Iterator[Step]:
         """Write the current entry if it is due, one entry at a time."""
-        if not self.due or self.writing:
-            return
-        length = -(-(240 + 24 * self.keys) // self.block) * self.block
-        length = min(length, self.size)
-        if self.cursor + length > self.size:
-            self.cursor = 0
-        at = self.begin + self.cursor
-        self.cursor += length
-        allocator, waiting = self.allocator_waits, self.waiting
-        self.allocator_waits, self.waiting = None, []
-        self.keys = 0
-        self.dirty = self.due = False
-        self.writing = True
-        self.count += 1
-
-        def written() -> None:
-            self.writing = False
+        block, size = self.parameters.block_bytes, self.buckets * self.parameters.bucket_bytes
+        while self.due and not self.under_way:
+            length = min(-(-(240 + 24 * self.keys) // block) * block, size)
+            if self.cursor + length > size:
+                self.cursor = 0
+            at = self.begin + self.cursor
+            self.cursor += length
+            allocator, waiting = self.allocator_waits, self.waiting
+            self.allocator_waits, self.waiting = None, []
+            self.keys = 0
+            self.dirty = self.due = False
+            self.under_way = True
+            self.count += 1
+            yield partial(self.fast.submit, Op.WRITE | PREFLUSH | FUA, at, length)
+            self.under_way = False
             if allocator:
                 allocator()
             if waiting:
                 self.completing.set()
                 self.written.extend(waiting)
-            self.write()
-
-        self.fast.submit(Op.WRITE | PREFLUSH | FUA, at, length, written)
 
     def complete_one(self) -> None:
         """Complete one waiter."""
@@ -290,23 +283,20 @@ class Best:
             i = child
 
 
-class Buckets:
+class Buckets(Part[Any, BcacheParameters]):
     """All buckets, and the allocator."""
 
-    def __init__(self, clock: Clock, parameters: BcacheParameters, fast: Store) -> None:
-        self.clock = clock
-        self.parameters = parameters
-        self.fast = fast
-        self.size, n = parameters.bucket_bytes, parameters.buckets
+    def __init__(self, cache: Any) -> None:
+        super().__init__(cache)
+        self.size, n = self.parameters.bucket_bytes, self.parameters.buckets
         self.keys = Keys(self.size, n)
         self.all = [Bucket(number) for number in range(n)]
-        journal = min(max(n // 128, 2), 256)
         self.p = -(-3 * n // self.size)
         self.unused = f = max(1, power_of_two(n) // 1024)
-        self.journal = Journal(clock, fast, self.size, journal * self.size, parameters.block_bytes)
-        self.root = journal + 2
+        self.journal = Journal(cache)
+        self.root = self.journal.buckets + 2
         fresh = iter(self.all)
-        metadata = [next(fresh) for _ in range(journal + 3 + self.p)]
+        metadata = [next(fresh) for _ in range(self.root + 1 + self.p)]
         for bucket in metadata:
             bucket.mark, bucket.prio = Mark.METADATA, 65_535
         self.priorities = metadata[-self.p :]
@@ -325,15 +315,13 @@ class Buckets:
         self.last = 1  # the next bucket that fifo looks at
         self.draws = 0
         self.to_gc = n * self.size // 16
-        self.gc = Alarm(clock, lambda: in_turn(self.collecting()))
+        self.gc = Alarm(self.clock, lambda: in_turn(self.collecting()))
         self.gc_wanted = self.gc_running = self.changed_since = False
         self.gcs = 0
         self.were_reusable: list[Bucket] = []  # when the gc under way began
         self.entries = self.appends = 0
         self.nodes = 1
         self.invalidations = 0
-        self.filled: Done = nothing  # called when there may be a free bucket
-        self.collected: Done = nothing  # called when a gc has ended
 
     @staticmethod
     def hold(bucket: Bucket) -> Bucket:
@@ -391,7 +379,7 @@ class Buckets:
             if target is None:
                 break
             target.append(self.incoming.popleft())
-        self.filled()
+        self.cache.resume_one()
         if self.incoming_written and self.incoming:
             return
         self.incoming_written = False
@@ -426,13 +414,13 @@ class Buckets:
         self.writing_priorities = False
         self.incoming_written = True
 
-    def restart(self, clock: Clock, fast: Store) -> None:
-        """Start again, with nothing under way (2.17)."""
-        self.clock, self.fast = clock, fast
+    def restart(self, cache: Any) -> None:
+        """Start again in another cache, with nothing under way (2.17)."""
+        super().__init__(cache)
         if self.writing_priorities:
             self.use_new_priorities()
         self.incoming_written = True
-        self.gc = Alarm(clock, lambda: in_turn(self.collecting()))
+        self.gc = Alarm(self.clock, lambda: in_turn(self.collecting()))
         self.gc_wanted = self.gc_running = False
         self.keys.all = [key for key in self.keys.all if not key.fill]
         listed = [bucket for each in self.lists.values() for bucket in each]
@@ -440,8 +428,7 @@ class Buckets:
             bucket.pins = 0
         for bucket in [*listed, *self.reserve]:
             bucket.pins = 1
-        old = self.journal
-        self.journal = Journal(clock, fast, old.begin, old.size, old.block)
+        old, self.journal = self.journal, Journal(cache)
         self.journal.cursor, self.journal.count = old.cursor, old.count
         self.recount()
         self.go_on()
@@ -522,7 +509,7 @@ class Buckets:
         self.gcs += 1
         self.go_on()
         self.wake_gc()
-        self.collected()
+        self.cache.end_standstill()
 
     def recount(self) -> None:
         """Update the buckets from all keys."""

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
+from typing import Any
 
 from hybridsim.foundation.cache_parameters import CacheParameters
-from hybridsim.foundation.codes import (
-    FUA,
-    PREFLUSH,
-    Fill,
-    FillWhen,
-    Mode,
-    Op,
-    Path,
-    Reason,
-    Restart,
-)
+from hybridsim.foundation.codes import FUA, PREFLUSH, Fill, FillWhen, Mode, Op, Path, Reason
 from hybridsim.foundation.machine_parameters import LimitParameters
-from hybridsim.reference.clock import Alarm, Clock, Done, Parts, each_of, nothing
-from hybridsim.reference.device import Cache, Store
+from hybridsim.reference.clock import Alarm, Done, Parts, Step, each_of, in_turn, nothing
+from hybridsim.reference.device import Cache, Part
 from hybridsim.reference.limits import Bucket
 from hybridsim.reference.policies import Admission, Replacement
 from hybridsim.reference.runs import Runs, runs, split, touched
@@ -138,51 +128,21 @@ class Piece:
         """Whether all touched granules are valid."""
         return self.page.state == State.PRESENT and self.touched <= self.page.valid
 
-    def storable(self) -> Piece:
-        """Return the storable part: covered granules and valid ones; may be empty."""
-        kept = (self.page.valid & self.touched) | self.covered
-        if not kept:
+    def within(self, granules: Granules) -> Piece:
+        """Return the part that lies from the first to the last of these granules; may be empty."""
+        if not granules:
             return Piece(self.page, self.start, self.start)
-        start, end = self.page.range_of(min(kept), max(kept))
+        start, end = self.page.range_of(min(granules), max(granules))
         return Piece(self.page, max(start, self.start), min(end, self.end))
+
+    def storable(self) -> Piece:
+        """Return the storable part: covered granules and valid ones."""
+        return self.within((self.page.valid & self.touched) | self.covered)
 
     def parts(self) -> Iterator[tuple[bool, Piece]]:
         """Yield the parts in order of address, each with whether it is valid."""
-        touched = sorted(self.touched)
-        for is_valid, group in groupby(touched, lambda each: each in self.page.valid):
-            run = list(group)
-            start, end = self.page.range_of(run[0], run[-1])
-            yield is_valid, Piece(self.page, max(start, self.start), min(end, self.end))
-
-
-class Slots:
-    """The places for pages on the fast tier."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.used = 0  # the lowest slot never used
-        self.freed: list[int] = []
-
-    @property
-    def full(self) -> bool:
-        """Whether every slot has been used at least once."""
-        return self.used == self.count
-
-    @property
-    def have_one(self) -> bool:
-        """Whether a slot is free."""
-        return bool(self.freed) or not self.full
-
-    def take(self) -> int:
-        """Return the slot freed last, else the lowest never used."""
-        if self.freed:
-            return self.freed.pop()
-        self.used += 1
-        return self.used - 1
-
-    def free(self, slot: int) -> None:
-        """Free a slot."""
-        self.freed.append(slot)
+        for is_valid, run in groupby(sorted(self.touched), self.page.valid.__contains__):
+            yield is_valid, self.within({*run})
 
 
 DRAWS_MAX = 8  # maximum number of victims that replacement is asked for
@@ -207,22 +167,8 @@ class Job:
     offset: int
     length: int
     flags: int
-    done: Done
-    cache: PageCache
+    parts: Parts = field(init=False)
     reserved: list[Page] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.parts = Parts(self.finish)
-
-    def finish(self) -> None:
-        """Complete the request and fill the pages, in the order that `fill_when` sets."""
-        fills = self.cache.fills
-        filling = [partial(fills.fill, page, self) for page in self.reserved]
-        if self.cache.parameters.fill_when == FillWhen.BACKGROUND:
-            self.done()
-            each_of(filling, nothing)
-        else:
-            each_of(filling, self.done)
 
 
 @dataclass
@@ -249,36 +195,21 @@ class Gathered:
         self.start = self.end = 0
 
 
-class PageCache(Cache):
+class PageCache(Cache[CacheParameters]):
     """A cache of pages, with policies."""
 
-    parameters: CacheParameters
-
-    def __init__(
-        self,
-        clock: Clock,
-        parameters: CacheParameters,
-        admission: Admission,
-        replacement: Replacement,
-        slow: Store,
-        fast: Store,  # None if there are no pages
-    ) -> None:
-        super().__init__(clock, parameters, slow, fast)
-        self.admission = admission
-        self.replacement = replacement
-        granule_bytes = parameters.granule_bytes or parameters.page_bytes
-        self.sizes = Sizes(parameters.page_bytes, granule_bytes, slow.capacity_bytes)
+    def __init__(self, admission: Admission, replacement: Replacement, *given: Any) -> None:
+        super().__init__(*given)
+        self.admission, self.replacement = admission, replacement
+        p = self.parameters
+        self.sizes = Sizes(p.page_bytes, p.granule_bytes or p.page_bytes, self.slow.capacity_bytes)
         self.pages: dict[int, Page] = {}
-        self.slots = Slots(parameters.pages)
+        self.free = [*reversed(range(p.pages))]  # slots; the one freed last is taken
+        self.is_full = False  # whether every slot has been used at least once
         self.runs = Runs()
-        self.counters: Counter[str] = Counter()
         self.fills = Fills(self)
         self.cleaner = Cleaner(self)
         self.preloader = Preloader(self)
-
-    def after(self, old: PageCache, how: Restart) -> None:
-        """Start empty, after another one that has stopped (2.17); the counters continue."""
-        self.counters = old.counters
 
     @property
     def writes_back(self) -> bool:
@@ -291,7 +222,8 @@ class PageCache(Cache):
         The `flags` of a WRITE are passed to the slow tier.  `done` is called when the request
         completes, never from within this call.
         """
-        job = Job(op, offset, length, flags, done, self)
+        job = Job(op, offset, length, flags)
+        job.parts = Parts(partial(self.finish, job, done))
         if op == Op.FLUSH or length == 0:
             self.flush(done)
             return Verdict(Path.BYPASS, Reason.FLUSH, 0)
@@ -310,6 +242,13 @@ class PageCache(Cache):
                 self.write(job, pieces)
             return Verdict(Path.BYPASS, Reason.WRITE, len(pieces))
         return self.read(job, pieces)
+
+    def finish(self, job: Job, done: Done) -> None:
+        """Complete a request and fill its pages, in the order that `fill_when` sets."""
+        if self.parameters.fill_when == FillWhen.BACKGROUND:
+            done()
+            done = nothing
+        each_of([partial(in_turn, self.fills.filling(page, job)) for page in job.reserved], done)
 
     def pieces(self, offset: int, length: int) -> list[Piece]:
         """Split a request at page borders."""
@@ -352,7 +291,7 @@ class PageCache(Cache):
             )
             for piece in pieces:
                 if not self.write_back(job, piece, through, sequential):
-                    self.counters["writes_limited"] += self.cleaner.is_limited and not sequential
+                    self.counts["writes_limited"] += self.cleaner.is_limited and not sequential
                     through.add(piece.start, piece.end)
             through.close()
             self.cleaner.go_on()
@@ -474,13 +413,13 @@ class PageCache(Cache):
 
     def consider(self, page: Page, write: bool) -> bool:
         """Report an access to admission; return whether it admits the page."""
-        return self.admission.consider(self.clock.now, page.number, write, self.slots.full)
+        return self.admission.consider(self.clock.now, page.number, write, self.is_full)
 
     def use(self, page: Page, write: bool) -> None:
         """Report an access to a present page to both policies."""
         self.consider(page, write)
         self.replacement.touch(page.number)
-        self.counters["warm_pages_used"] += page.is_fresh
+        self.counts["warm_pages_used"] += page.is_fresh
         page.is_fresh = False
 
     def is_wanted(self, page: Page, write: bool) -> bool:
@@ -511,13 +450,14 @@ class PageCache(Cache):
 
     def take_slot(self, page: Page) -> None:
         """Give an absent page a free slot."""
-        page.slot = self.slots.take()
+        page.slot = self.free.pop()
+        self.is_full |= not self.free
         page.state = State.FILLING
 
     def make_room(self, page: Page) -> bool:
         """Evict a page if no slot is free; return whether a slot is free now."""
         self.replacement.missed(page.number)
-        if self.slots.have_one:
+        if self.free:
             return True
         for _ in range(DRAWS_MAX):
             number = self.replacement.evict()
@@ -528,12 +468,12 @@ class PageCache(Cache):
                 if not victim.is_fresh:
                     self.admission.evicted(number)
                 self.leave(victim, Reason.EVICTED)
-                self.counters["evictions"] += 1
+                self.counts["evictions"] += 1
                 return True
             self.cleaner.clean_at_once(victim)
             self.replacement.missed(number)
             self.replacement.admit(number)
-        self.counters["stalls"] += 1
+        self.counts["stalls"] += 1
         return False
 
     def invalidate(self, page: Page, granules: set[int]) -> None:
@@ -555,7 +495,7 @@ class PageCache(Cache):
 
     def leave(self, page: Page, reason: Reason) -> None:
         """Free the slot of a page and mark the page absent."""
-        self.slots.free(page.slot)
+        self.free.append(page.slot)
         page.slot = -1
         page.is_fresh = False
         page.forget(page.granules)
@@ -563,24 +503,22 @@ class PageCache(Cache):
         page.reason = reason
 
 
-class Fills:
+class Fills(Part["PageCache", CacheParameters]):
     """Fills of pages (2.3.2), limited in number and rate."""
 
     def __init__(self, cache: PageCache) -> None:
-        self.cache = cache
-        self.parameters = cache.parameters
-        self.piggyback = cache.parameters.fill == Fill.PIGGYBACK
+        super().__init__(cache)
+        self.piggyback = self.parameters.fill == Fill.PIGGYBACK
         self.under_way = 0
-        rate = cache.parameters.fill_rate
-        self.bucket = Bucket(LimitParameters([Op.READ], 1, rate, BURST_NS))
+        self.bucket = Bucket(LimitParameters([Op.READ], 1, self.parameters.fill_rate, BURST_NS))
 
     def may_begin(self, piece: Piece) -> bool:
         """Whether a fill for a piece may begin; if so, charge the rate limit."""
         if self.under_way >= self.parameters.max_fills:
             return False
-        now, size = self.cache.clock.now, self.parameters.page_bytes
+        now, size = self.clock.now, self.parameters.page_bytes
         if self.bucket.free > now:
-            self.cache.counters["fills_over_rate"] += 1
+            self.counts["fills_over_rate"] += 1
             return False
         if self.parameters.sub_page:
             size = len(piece.touched) * self.cache.sizes.granule_bytes
@@ -595,47 +533,31 @@ class Fills:
         page.is_being_filled = True
         job.reserved.append(page)
         self.under_way += 1
-        self.cache.counters["fills_started"] += 1
+        self.counts["fills_started"] += 1
 
-    def fill(self, page: Page, job: Job, done: Done) -> None:
-        """Fill a page, from the data of the request if they suffice."""
-        write = partial(self.write, page, done)
+    def filling(self, page: Page, job: Job) -> Iterator[Step]:
+        """Read what is to be filled, piece by piece, unless the request has it; then write it."""
         if page.filling and not (self.piggyback and job.op == Op.READ):
-            start, end = page.range_of(min(page.filling), max(page.filling))
-            if start < job.offset or job.offset + job.length < end:
-                self.read(page, start, write)
-                return
-        write()
+            at, end = page.range_of(min(page.filling), max(page.filling))
+            if at < job.offset or job.offset + job.length < end:
+                while page.filling and at < (end := page.range_of(0, max(page.filling))[1]):
+                    length = min(end - at, self.parameters.fill_piece_bytes or end - at)
+                    yield partial(self.slow.submit, Op.READ, at, length)
+                    at += length
+        yield from self.writing(page)
 
-    def read(self, page: Page, start: int, done: Done) -> None:
-        """Read the granules that remain to be filled, from `start` on, piece by piece."""
-        end = page.range_of(max(page.filling), max(page.filling))[1] if page.filling else 0
-        if start >= end:
-            done()
-            return
-        length = min(end - start, self.parameters.fill_piece_bytes or end - start)
-        go_on = partial(self.read, page, start + length, done)
-        self.cache.slow.submit(Op.READ, start, length, go_on)
-
-    def write(self, page: Page, done: Done) -> None:
-        """Write the granules that remain to be filled to the slot."""
-
-        def ended() -> None:
-            self.end(page)
-            done()
-
+    def writing(self, page: Page) -> Iterator[Step]:
+        """Write what remains to be filled to the slot; it is valid unless overwritten meanwhile."""
         places = [map(self.cache.sizes.granule_start, run) for run in runs(page.filling)]
-        submit = partial(self.cache.fast.submit, Op.WRITE)
-        each_of([partial(submit, page.at + start, end - start) for start, end in places], ended)
-
-    def end(self, page: Page) -> None:
-        """Mark the filled granules valid, except those overwritten meanwhile."""
+        submit = partial(self.fast.submit, Op.WRITE)
+        writes = [partial(submit, page.at + start, end - start) for start, end in places]
+        yield partial(each_of, writes)
         is_doomed = not page.filling
         if page.is_being_preloaded:
-            self.cache.counters["preloads_doomed" if is_doomed else "pages_preloaded"] += 1
+            self.counts["preloads_doomed" if is_doomed else "pages_preloaded"] += 1
         else:
             self.under_way -= 1
-            self.cache.counters["fills_doomed" if is_doomed else "fills_completed"] += 1
+            self.counts["fills_doomed" if is_doomed else "fills_completed"] += 1
         page.is_being_filled = page.is_being_preloaded = False
         page.valid |= page.filling
         page.filling = set()
@@ -647,13 +569,11 @@ class Fills:
             self.cache.replacement.admit(page.number)
 
 
-class Cleaner:
+class Cleaner(Part["PageCache", CacheParameters]):
     """Tracks the dirty pages and writes them to the slow tier in the background (2.3.4)."""
 
     def __init__(self, cache: PageCache) -> None:
-        self.cache = cache
-        self.clock = cache.clock
-        self.parameters = cache.parameters
+        super().__init__(cache)
         self.dirty: set[int] = set()  # pages
         self.waiting: dict[int, Page] = {}  # no clean under way; oldest first
         self.under_way = 0
@@ -686,21 +606,16 @@ class Cleaner:
         return is_idle or len(self.waiting) > self.parameters.clean_above
 
     @property
-    def allowed_from(self) -> int:
-        """The time from which the rate limit allows the next clean."""
-        return max(self.clock.now, self.bucket.free)
-
-    @property
     def can_begin(self) -> bool:
         """Whether a page waits and fewer than max_cleans cleans are under way."""
         return bool(self.waiting) and self.under_way < self.parameters.max_cleans
 
     def go_on(self) -> None:
         """Begin the cleans that may begin now; set timers for the next ones."""
-        while self.can_begin and self.has_reason and self.allowed_from <= self.clock.now:
-            self.begin(self.choose())
+        while self.can_begin and self.has_reason and self.bucket.free <= self.clock.now:
+            in_turn(self.cleaning(self.choose()))
         if self.can_begin and self.has_reason:
-            self.rate.set(self.allowed_from)
+            self.rate.set(self.bucket.free)
         elif self.can_begin:
             self.idle.set(self.last + self.parameters.clean_idle_ns)
 
@@ -713,29 +628,24 @@ class Cleaner:
     def clean_at_once(self, page: Page) -> None:
         """Begin a clean of a dirty victim, whatever the rate limit."""
         if page.number in self.waiting and self.under_way < self.parameters.max_cleans:
-            self.begin(page)
+            in_turn(self.cleaning(page))
 
     def with_neighbours(self, page: Page) -> list[Page]:
         """Return the page with its neighbours that can be written in one request."""
-        pages = [page]
-        while len(pages) < self.parameters.clean_merge_pages:
-            before = self.waiting.get(pages[0].number - 1)
-            if before is None or not self.are_joined(before, pages[0]):
-                break
-            pages.insert(0, before)
-        while len(pages) < self.parameters.clean_merge_pages:
-            behind = self.waiting.get(pages[-1].number + 1)
-            if behind is None or not self.are_joined(pages[-1], behind):
-                break
-            pages.append(behind)
-        return pages
+        first, end, most = page.number, page.number + 1, self.parameters.clean_merge_pages
+        while end - first < most and self.are_joined(first - 1):
+            first -= 1
+        while end - first < most and self.are_joined(end - 1):
+            end += 1
+        return [self.waiting[number] for number in range(first, end)]
 
-    def are_joined(self, page: Page, next_page: Page) -> bool:
-        """Whether both pages are dirty at their common border."""
-        return max(page.granules) in page.dirty and 0 in next_page.dirty
+    def are_joined(self, number: int) -> bool:
+        """Whether a page and the next one wait, and are dirty at their common border."""
+        page, behind = self.waiting.get(number), self.waiting.get(number + 1)
+        return bool(page and behind and max(page.granules) in page.dirty and 0 in behind.dirty)
 
-    def begin(self, page: Page) -> None:
-        """Begin a clean: read the dirty granules from the fast tier."""
+    def cleaning(self, page: Page) -> Iterator[Step]:
+        """Read dirty granules; write those not overwritten since in as few requests as possible."""
         pages = self.with_neighbours(page)
         self.under_way += 1
         self.position = pages[-1].number + 1
@@ -745,49 +655,40 @@ class Cleaner:
             each.flying = set(each.dirty)
         granules = sum(len(each.flying) for each in pages)
         self.bucket.charge(self.clock.now, granules * self.cache.sizes.granule_bytes)
-        ranges = [
-            (page.at - page.start, *place) for page in pages for place in page.flying_ranges()
+        reads = [
+            partial(self.fast.submit, Op.READ, each.at + start - each.start, end - start)
+            for each in pages
+            for start, end in each.flying_ranges()
         ]
-        submit = partial(self.cache.fast.submit, Op.READ)
-        reads = [partial(submit, start + by, end - start) for by, start, end in ranges]
-        each_of(reads, partial(self.write, pages))
-
-    def write(self, pages: list[Page]) -> None:
-        """Write the granules not overwritten since, in as few requests as possible."""
-        ranges: list[tuple[int, int]] = []
-        joined = Gathered(lambda start, size: ranges.append((start, size)))
-        for page in pages:
-            for place in page.flying_ranges():
+        yield partial(each_of, reads)
+        writes: list[tuple[int, int]] = []
+        joined = Gathered(lambda start, size: writes.append((start, size)))
+        for each in pages:
+            for place in each.flying_ranges():
                 joined.add(*place)
         joined.close()
-        self.cache.counters["write_backs"] += len(ranges)
-        self.cache.counters["cleaned_bytes"] += sum(size for _, size in ranges)
-        submit = partial(self.cache.slow.submit, Op.WRITE)
-        each_of([partial(submit, *place) for place in ranges], partial(self.end, pages))
-
-    def end(self, pages: list[Page]) -> None:
-        """Mark the granules written and not overwritten since as clean."""
+        self.counts["write_backs"] += len(writes)
+        self.counts["cleaned_bytes"] += sum(size for _, size in writes)
+        yield partial(each_of, [partial(self.slow.submit, Op.WRITE, *place) for place in writes])
         self.under_way -= 1
-        for page in pages:
-            page.is_being_cleaned = False
-            page.dirty -= page.flying
-            page.flying = set()
-            self.has_cleaned(page)
-            if page.dirty:
-                self.waiting[page.number] = page
-            self.cache.release(page)
+        for each in pages:
+            each.is_being_cleaned = False
+            each.dirty -= each.flying
+            each.flying = set()
+            self.has_cleaned(each)
+            if each.dirty:
+                self.waiting[each.number] = each
+            self.cache.release(each)
         self.go_on()
 
 
-class Preloader:
+class Preloader(Part["PageCache", CacheParameters]):
     """The warm start (2.3.5): restores kept pages and loads a list of pages in the background."""
 
     def __init__(self, cache: PageCache) -> None:
-        self.cache = cache
-        self.clock = cache.clock
-        self.parameters = cache.parameters
-        self.left = list(cache.parameters.preload)
-        self.bucket = Bucket(LimitParameters([Op.READ], 1, cache.parameters.preload_rate))
+        super().__init__(cache)
+        self.left = list(self.parameters.preload)
+        self.bucket = Bucket(LimitParameters([Op.READ], 1, self.parameters.preload_rate))
 
     def start(self) -> None:
         """Restore the kept pages and schedule the loading of the list."""
@@ -798,50 +699,35 @@ class Preloader:
             cache.take_slot(page)
             page.state = State.PRESENT
             page.is_fresh = True
-            cache.counters["pages_kept"] += 1
+            self.counts["pages_kept"] += 1
             cache.replacement.missed(number)
             cache.replacement.admit(number)
         if self.left:
-            self.clock.at(self.parameters.preload_idle_ns, self.go_on)
+            in_turn(self.loading())
 
-    @property
-    def quiet(self) -> int:
-        """The time from which the cache counts as idle, if no request arrives before."""
-        return self.cache.cleaner.last + self.parameters.preload_idle_ns
-
-    def go_on(self) -> None:
-        """Begin a round of reads if allowed, otherwise check again later."""
-        now = self.clock.now
-        has_rate = self.parameters.preload_rate > 0
-        if self.cache.slow.is_idle and self.quiet <= now:
-            self.begin()
-        elif has_rate and self.bucket.free <= now:
-            length = self.begin()
-            if length:
-                self.bucket.charge(now, length)
-        else:
-            again = self.quiet if self.quiet > now else now + self.parameters.preload_idle_ns
-            if has_rate:
-                again = min(again, self.bucket.free)
-            self.clock.at(again, self.go_on)
-
-    def begin(self) -> int:
-        """Begin a round of reads; return its bytes, 0 if the list is exhausted."""
-        round_pages: list[Page] = []
-        parts = Parts(lambda: self.write(round_pages))
-        total = 0
-        for _ in range(self.parameters.preload_reads):
-            pages = self.next_pages()
-            if not pages:
-                break
-            round_pages += pages
-            start = pages[0].start
-            length = pages[-1].end - start
-            total += length
-            self.cache.counters["preload_reads"] += 1
-            self.cache.counters["preload_bytes"] += length
-            self.read(pages, start, length, parts.another())
-        return total
+    def loading(self) -> Iterator[Step]:
+        """Load a round of pages when the cache is idle or the rate allows it, else look later."""
+        idle_ns, has_rate = self.parameters.preload_idle_ns, self.parameters.preload_rate > 0
+        yield partial(self.clock.at, idle_ns)
+        while True:
+            now, quiet = self.clock.now, self.cache.cleaner.last + idle_ns
+            is_idle = self.slow.is_idle and quiet <= now
+            if is_idle or (has_rate and self.bucket.free <= now):
+                reads = [self.next_pages() for _ in range(self.parameters.preload_reads)]
+                reads = [pages for pages in reads if pages]
+                if not reads:
+                    return
+                length = sum(pages[-1].end - pages[0].start for pages in reads)
+                self.counts["preload_reads"] += len(reads)
+                self.counts["preload_bytes"] += length
+                if not is_idle:
+                    self.bucket.charge(now, length)
+                yield partial(each_of, [partial(self.read, pages) for pages in reads])
+                for page in chain(*reads):
+                    in_turn(self.cache.fills.writing(page))
+            else:
+                again = quiet if quiet > now else now + idle_ns
+                yield partial(self.clock.at, min(again, self.bucket.free) if has_rate else again)
 
     def next_pages(self) -> list[Page]:
         """Take the next absent pages that can be read in one request."""
@@ -849,7 +735,7 @@ class Preloader:
         while self.left:
             page = self.cache.page(self.left[0])
             if page.state == State.ABSENT:
-                if (pages and not self.joins(pages, page)) or not self.cache.slots.have_one:
+                if (pages and not self.joins(pages, page)) or not self.cache.free:
                     break
                 self.cache.replacement.missed(page.number)
                 self.cache.take_slot(page)
@@ -869,12 +755,7 @@ class Preloader:
             and whole <= self.parameters.preload_chunk_bytes
         )
 
-    def read(self, pages: list[Page], start: int, length: int, done: Done) -> None:
+    def read(self, pages: list[Page], done: Done) -> None:
         """Read the range of these pages."""
-        self.cache.slow.submit(Op.READ, start, length, done)
-
-    def write(self, pages: list[Page]) -> None:
-        """Write the granules not overwritten since to the slots; then begin the next round."""
-        for page in pages:
-            self.cache.fills.write(page, nothing)
-        self.go_on()
+        start = pages[0].start
+        self.slow.submit(Op.READ, start, pages[-1].end - start, done)

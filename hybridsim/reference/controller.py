@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -68,36 +68,29 @@ class Line:
 
 @dataclass
 class Queued:
-    """A request in the queue, with its remaining steps."""
+    """A request in the queue."""
 
-    steps: deque[Callable[[Queued], bool]]  # each returns True when done
-    length: int
-    parts: Parts
-    turn: Done  # called when all steps are done
-    sectors: deque[int]  # not yet placed in DRAM
-    flushing: bool = False
+    steps: Iterator[bool]  # yields as long as it has to wait: whether for DRAM to be drained
+    done: Done  # called after the last step
 
 
-class Controller(Front):
+class Controller(Front[ControllerParameters]):
     """A RAID controller in front of the slow tier."""
-
-    parameters: ControllerParameters
 
     def __init__(self, clock: Clock, parameters: ControllerParameters, array: Store) -> None:
         super().__init__(clock, parameters, array)
         self.link = Link(clock, parameters.latency_ns, parameters.rate)
         self.windows: dict[int, Window] = {}
-        self.recent: OrderedDict[int, None] = (
-            OrderedDict()
-        )  # windows that are read, most recent last
+        self.recent: OrderedDict[int, None] = OrderedDict()  # windows read, most recent last
         self.runs = Runs(parameters.streams)
         self.lines: dict[int, Line] = {}
         self.waiting: list[int] = []  # lines that wait, longest first
         self.queue: deque[Queued] = deque()
+        self.drains = self.flushes = False  # for the first request of the queue
         self.last = 0  # time of the last request
         self.row = 0  # row of the last destage
         self.destages = 0  # destages under way
-        self.draining = False
+        self.is_crowded = False
         self.timer = Alarm(clock, self.go_on)
 
     @property
@@ -200,20 +193,16 @@ class Controller(Front):
             end = min((number + 1) * p.window_bytes, self.capacity_bytes)
             window = self.windows[number] = Window(number, start, end)
             self.counters["ahead_bytes"] += end - start
-            self.array.submit(Op.READ, start, end - start, self.arrival(window))
+            self.array.submit(Op.READ, start, end - start, partial(self.arrived, window))
 
-    def arrival(self, window: Window) -> Done:
-        """Return the callback for the completion of a window's read."""
-
-        def arrived() -> None:
-            for size, done in window.waiting:
-                self.link.send(size, done)
-            if window.is_doomed:
-                del self.windows[window.number]
-            else:
-                self.recent[window.number] = None
-
-        return arrived
+    def arrived(self, window: Window) -> None:
+        """Send what waits for a window that is read."""
+        for size, done in window.waiting:
+            self.link.send(size, done)
+        if window.is_doomed:
+            del self.windows[window.number]
+        else:
+            self.recent[window.number] = None
 
     def drop_window(self, number: int) -> None:
         """Drop a window."""
@@ -240,72 +229,59 @@ class Controller(Front):
         elif self.parameters.protected:
             self.link.send(0, done)
         else:
-            self.put_in_queue([self.drain], 0, 0, done)
+            self.queue.append(Queued(self.draining(), done))
+            self.go_on()
 
     def write(self, op: int, offset: int, length: int, done: Done) -> None:
-        """Queue a write into DRAM, with drains as its flags require."""
-        steps: list[Callable[[Queued], bool]] = [self.place]
-        if op & PREFLUSH and not self.parameters.protected:
-            steps.insert(0, self.drain)
-        if op & FUA and not self.parameters.protected:
-            steps.append(self.drain)
-        self.put_in_queue(steps, offset, length, done)
-
-    def put_in_queue(
-        self, steps: list[Callable[[Queued], bool]], offset: int, length: int, done: Done
-    ) -> None:
-        """Append a request to the queue."""
-        sectors = deque(touched(offset, offset + length, SECTOR))
+        """Queue a write into DRAM."""
         parts = Parts(done)
-        self.queue.append(Queued(deque(steps), length, parts, parts.another(), sectors))
+        steps = self.writing(op, offset, length, parts)
+        self.queue.append(Queued(steps, parts.another()))
         self.go_on()
 
-    def serve_queue(self) -> None:
-        """Carry out the possible steps of the first request, then of the next."""
-        while self.queue:
-            first = self.queue[0]
-            while first.steps and first.steps[0](first):
-                first.steps.popleft()
-            if first.steps:
-                return
-            self.queue.popleft()
-            first.turn()
-
-    def place(self, write: Queued) -> bool:
-        """Mark a write's sectors dirty, as far as there is room for their lines."""
-        while write.sectors:
-            sector = write.sectors[0]
-            number = sector * SECTOR // self.parameters.line_bytes
-            if number not in self.lines:
-                if len(self.lines) == self.parameters.lines:
-                    return False
-                self.lines[number] = Line()
-            line = self.lines[number]
+    def writing(self, op: int, offset: int, length: int, parts: Parts) -> Iterator[bool]:
+        """Mark sectors dirty as there is room for their lines, with drains as the flags require."""
+        p = self.parameters
+        if op & PREFLUSH and not p.protected:
+            yield from self.draining()
+        for sector in touched(offset, offset + length, SECTOR):
+            number = sector * SECTOR // p.line_bytes
+            while number not in self.lines and len(self.lines) == p.lines:
+                yield False
+            line = self.lines.setdefault(number, Line())
             self.counters["write_back_bytes"] += SECTOR
             self.counters["overwritten_bytes"] += SECTOR * (sector in line.dirty)
             line.dirty.add(sector)
             self.note_waiting(number)
-            write.sectors.popleft()
-        self.link.send(write.length, write.parts.another())
-        return True
+        self.link.send(length, parts.another())
+        if op & FUA and not p.protected:
+            yield from self.draining()
 
-    def drain(self, request: Queued) -> bool:
+    def draining(self) -> Iterator[bool]:
         """Wait until DRAM holds no written data, then for a FLUSH of the array."""
+        while self.lines:
+            yield True
+        self.flushes = True
+        self.array.submit(Op.FLUSH, 0, 0, self.flushed)
+        while self.flushes:
+            yield True
 
-        def flushed() -> None:
-            request.flushing = False
-            request.steps.popleft()
-            is_over = not request.steps
-            if is_over:
-                self.queue.popleft()
-            self.go_on()  # before the callback
-            if is_over:
-                request.turn()
+    def flushed(self) -> None:
+        """Go on with the first request, and all others before its callback."""
+        self.flushes = False
+        first = self.queue[0]
+        is_over = self.ends()
+        self.go_on()
+        if is_over:
+            first.done()
 
-        if not self.lines and not request.flushing:
-            request.flushing = True
-            self.array.submit(Op.FLUSH, 0, 0, flushed)
-        return False
+    def ends(self) -> bool:
+        """Go on with the first request; return whether it was over, and left the queue."""
+        waits = next(self.queue[0].steps, None)
+        self.drains = waits is True
+        if waits is None:
+            self.queue.popleft()
+        return waits is None
 
     def discard(self, start: int, end: int) -> None:
         """Drop the dirty sectors that a range covers entirely."""
@@ -331,17 +307,20 @@ class Controller(Front):
     def go_on(self) -> None:
         """Serve the queue, destage, and set the idle timer."""
         p = self.parameters
-        self.serve_queue()
+        while self.queue:
+            first = self.queue[0]
+            if not self.ends():
+                break
+            first.done()
         if not self.lines:
-            self.draining = False
+            self.is_crowded = False
             return
         if len(self.lines) >= p.high_lines:
-            self.draining = True
+            self.is_crowded = True
         if len(self.lines) <= p.low_lines:
-            self.draining = False
+            self.is_crowded = False
         idle = self.clock.now - self.last >= p.idle_ns
-        drains = bool(self.queue) and self.queue[0].steps[0] == self.drain
-        if self.draining or idle or drains:
+        if self.is_crowded or idle or self.drains:
             for _ in range(2):
                 if self.destages < p.max_destages and self.waiting:
                     in_turn(self.destaging(self.choose_row()))

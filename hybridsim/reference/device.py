@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from hybridsim.foundation.codes import OP_MASK, Op
+from hybridsim.foundation.codes import OP_MASK, Op, Restart
 from hybridsim.reference.clock import Clock, Done
 
 
@@ -63,10 +63,13 @@ class Store(ABC):
         return False
 
 
-class Front(Store):
+P = TypeVar("P")  # the parameters
+
+
+class Front(Store, Generic[P]):
     """What is in front of an array, and takes its place."""
 
-    def __init__(self, clock: Clock, parameters: Any, array: Store) -> None:
+    def __init__(self, clock: Clock, parameters: P, array: Store) -> None:
         self.clock = clock
         self.parameters = parameters
         self.array = array
@@ -75,14 +78,52 @@ class Front(Store):
         self.counters = Counter()
 
 
-class Cache:
-    """Sits between the source and the tiers."""
+class Cache(Generic[P]):
+    """Sits between the source and the tiers; `fast` is None if the cache has no pages."""
 
-    parameters: Any
-
-    def __init__(self, clock: Clock, parameters: Any, slow: Store, fast: Store) -> None:
-        self.clock = clock
-        self.parameters = parameters
-        self.slow = slow
-        self.fast = fast
+    def __init__(self, clock: Clock, parameters: P, slow: Store, fast: Store) -> None:
+        self.clock, self.parameters = clock, parameters
+        self.slow, self.fast = slow, fast
         self.counts: Counter[str] = Counter()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What it has counted."""
+        return self.counts
+
+    def after(self, old: Any, how: Restart) -> None:
+        """Start now, after another one that has stopped (2.17): its counts continue."""
+        self.counts.update(old.counts)
+
+
+Of = TypeVar("Of", bound=Cache[Any])
+
+
+class Part(Generic[Of, P]):
+    """A part of a cache, with what the cache was given."""
+
+    def __init__(self, cache: Of) -> None:
+        self.cache = cache
+        self.clock = cache.clock
+        self.parameters: P = cache.parameters
+        self.slow, self.fast = cache.slow, cache.fast
+        self.counts: Counter[str] = cache.counts
+
+
+class Copier(Part[Of, P], ABC):
+    """Copies in the background: a thread that sleeps while the disk holds back its write."""
+
+    sleeps = False
+
+    def write_back(self, offset: int, length: int, done: Done) -> None:
+        """Write to the slow tier; sleep until the write is let in."""
+        self.sleeps = self.slow.submit_background(Op.WRITE, offset, length, done, self.wake)
+
+    def wake(self) -> None:
+        """Work on."""
+        self.sleeps = False
+        self.work()
+
+    @abstractmethod
+    def work(self) -> None:
+        """Do what is to be done, until it sleeps."""

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from hybridsim.foundation.cache_parameters import DmCacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, DmMode, Op, Path, Reason, Restart
@@ -21,7 +22,7 @@ from hybridsim.reference.clock import (
     in_turn,
     nothing,
 )
-from hybridsim.reference.device import Cache, Store
+from hybridsim.reference.device import Cache, Copier, Part
 from hybridsim.reference.runs import covered, split, touched
 from hybridsim.reference.smq import Kind, Lock, Slot, Smq, Work
 
@@ -34,18 +35,13 @@ class Bio:
     offset: int
     length: int
     verdict: Verdict = field(default_factory=lambda: Verdict(Path.BYPASS, Reason.NONE, 0))
-    fua: bool = False
+    fua: int = 0  # the flag
     done: Done = nothing
     marked: bool = False
     accounted: bool = False
     holds: int = -1  # the block that the bio holds
     overwrites: Work | None = None
     send: Done | None = None  # called after the commit that the bio waits for
-
-    @property
-    def flagged_op(self) -> int:
-        """The op for a tier, with FUA."""
-        return self.op | (FUA if self.fua else 0)
 
 
 class Locks:
@@ -112,45 +108,33 @@ class Worker:
             self.clock.at(self.clock.now, self.run)
 
 
-class Copier:
-    """Copies parts of blocks: one thread, which sleeps while the disk holds back its write."""
+class PartCopier(Copier["DmCache", DmCacheParameters]):
+    """Copies parts of blocks."""
 
-    def __init__(self, slow: Store, fast: Store) -> None:
-        self.slow, self.fast = slow, fast
+    def __init__(self, cache: DmCache) -> None:
+        super().__init__(cache)
         self.to_begin: deque[Done] = deque()
         self.to_send: deque[Done] = deque()
         self.written: deque[Done] = deque()
         self.sent = 0
-        self.sleeps = self.works = False
+        self.works = False
 
     def copying(self, promotes: bool, at_slow: int, at_fast: int, length: int) -> Iterator[Step]:
         """Read and write a part when the thread sends it; it goes on when the thread works."""
-
-        def queue_write(then: Done) -> None:
-            self.sent -= 1
-            self.to_send.append(then)
-            self.work()
-
-        def write_back(then: Done) -> None:
-            self.sleeps = self.slow.submit_background(Op.WRITE, at_slow, length, then, self.wake)
-
-        def report(then: Done) -> None:
-            self.sent -= 1
-            self.written.append(then)
-            self.work()
-
         yield self.to_begin.append
+        source, at = (self.slow, at_slow) if promotes else (self.fast, at_fast)
+        yield partial(source.submit, Op.READ, at, length)
+        yield partial(self.queue, self.to_send)
         if promotes:
-            yield partial(self.slow.submit, Op.READ, at_slow, length)
+            yield partial(self.fast.submit, Op.WRITE, at_fast, length)
         else:
-            yield partial(self.fast.submit, Op.READ, at_fast, length)
-        yield queue_write
-        yield partial(self.fast.submit, Op.WRITE, at_fast, length) if promotes else write_back
-        yield report
+            yield partial(self.write_back, at_slow, length)
+        yield partial(self.queue, self.written)
 
-    def wake(self) -> None:
-        """Continue after a write that was held back."""
-        self.sleeps = False
+    def queue(self, queue: deque[Done], then: Done) -> None:
+        """Go on after an access when the thread takes it from a queue."""
+        self.sent -= 1
+        queue.append(then)
         self.work()
 
     def work(self) -> None:
@@ -171,16 +155,13 @@ class Copier:
         self.works = False
 
 
-class Commits:
+class Commits(Part["DmCache", DmCacheParameters]):
     """Writes the metadata, once for all waiters, and keeps them locked meanwhile (2.14.3)."""
 
-    def __init__(
-        self, clock: Clock, delay: int, fast: Store, start: int, unlocked: Callable[[], None]
-    ) -> None:
-        self.clock, self.delay = clock, delay
-        self.fast = fast
-        self.start = start
-        self.unlocked = unlocked
+    def __init__(self, cache: DmCache) -> None:
+        super().__init__(cache)
+        self.delay = self.parameters.worker_delay_ns
+        self.start = self.parameters.blocks * self.parameters.block_bytes
         self.changed = False
         self.awake = False
         self.under_way = False
@@ -213,7 +194,7 @@ class Commits:
             locked, self.locked = self.locked, []
             for change in locked:
                 change()
-            self.unlocked()
+            self.cache.migrator.let_go()
         for _, done in served:
             done()
         if follows:
@@ -223,28 +204,21 @@ class Commits:
 WAKE_NS = 1_024_000_000  # 250 jiffies of 4 ms, as a kernel's timer rounds them up
 
 
-class DmCache(Cache):
+class DmCache(Cache[DmCacheParameters]):
     """dm-cache, with its bios and workers."""
 
-    parameters: DmCacheParameters
-
-    def __init__(
-        self, clock: Clock, parameters: DmCacheParameters, slow: Store, fast: Store
-    ) -> None:
-        super().__init__(clock, parameters, slow, fast)
-        self.size = parameters.block_bytes
-        self.whole = slow.capacity_bytes // self.size
-        migrates = parameters.mode != DmMode.PASSTHROUGH
-        self.smq = Smq(parameters.blocks, self.size, slow.capacity_bytes, migrates)
-        self.mode = parameters.mode
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        p, capacity_bytes = self.parameters, self.slow.capacity_bytes
+        self.size = p.block_bytes
+        self.whole = capacity_bytes // self.size
+        self.smq = Smq(p.blocks, self.size, capacity_bytes, p.mode != DmMode.PASSTHROUGH)
+        self.mode = p.mode
         self.locks = Locks()
-        self.copier = Copier(slow, fast)
-        self.migrator = Worker(clock, parameters.worker_delay_ns, self.migrate)
-        metadata = parameters.blocks * self.size
-        self.commits = Commits(
-            clock, parameters.worker_delay_ns, fast, metadata, self.migrator.let_go
-        )
-        self.deferrer = Worker(clock, parameters.worker_delay_ns, self.take_deferred)
+        self.copier = PartCopier(self)
+        self.migrator = Worker(self.clock, p.worker_delay_ns, self.migrate)
+        self.commits = Commits(self)
+        self.deferrer = Worker(self.clock, p.worker_delay_ns, self.take_deferred)
         self.deferred: deque[Bio] = deque()
         self.bios: set[Bio] = set()  # bios under way
         self.in_flight = 0  # accounted bytes under way
@@ -252,9 +226,9 @@ class DmCache(Cache):
         self.running = 0
         self.since = 0  # when the cache was started
         self.wakes = 0  # number of the waker's next period
-        self.waker = Alarm(clock, self.woken)
+        self.waker = Alarm(self.clock, self.woken)
         self.discard_bytes = self.size
-        while slow.capacity_bytes // self.discard_bytes > 16_384:
+        while capacity_bytes // self.discard_bytes > 16_384:
             self.discard_bytes *= 2
         self.discarded: set[int] = set()
 
@@ -274,11 +248,10 @@ class DmCache(Cache):
         """Submit a request; the verdict is final when the request completes."""
         self.start_waker()
         if op == Op.FLUSH or length == 0:
-            self.begin(Bio(Op.FLUSH, 0, 0), done)
-            return Verdict(Path.BYPASS, Reason.FLUSH, 0)
-        if op == Op.DISCARD:
-            self.begin(Bio(Op.DISCARD, offset, length), done)
-            return Verdict(Path.BYPASS, Reason.DISCARD, 0)
+            op, offset, length = Op.FLUSH, 0, 0
+        if op in (Op.FLUSH, Op.DISCARD):
+            self.begin(Bio(op, offset, length), done)
+            return Verdict(Path.BYPASS, Reason[op.name], 0)
         end = offset + length
         blocks = touched(offset, end, self.size)
         verdict = Verdict(Path.HIT, Reason.NONE, len(blocks))
@@ -291,8 +264,7 @@ class DmCache(Cache):
             if flags & PREFLUSH:
                 yield partial(self.begin, Bio(Op.FLUSH, 0, 0))
             parts = split(offset, end, self.size)
-            fua = bool(flags & FUA)
-            data = [Bio(op, first, last - first, verdict, fua) for _, first, last in parts]
+            data = [Bio(op, first, last - first, verdict, flags & FUA) for _, first, last in parts]
             yield partial(each_of, [partial(self.begin, bio) for bio in data])
 
         in_turn(bios(), done)
@@ -362,13 +334,13 @@ class DmCache(Cache):
         )
         filling = block in self.smq.pending.promotions
         is_known = block // self.smq.hotspot.each in self.smq.hotspot.by_number
-        answer = self.smq.miss(block, is_write, fast)
-        if fast and answer.promotion:
+        is_wanted, promotion = self.smq.miss(block, is_write, fast)
+        if fast and promotion:
             if not is_write:
                 bio.verdict.pages_hit += 1
-            in_turn(self.overwriting(bio, answer.promotion))
+            in_turn(self.overwriting(bio, promotion))
             return
-        if answer.wanted and not fast:
+        if is_wanted and not fast:
             self.migrator.wake()
         if is_write:
             self.counts["write_misses"] += 1
@@ -377,7 +349,7 @@ class DmCache(Cache):
             self.counts["read_misses"] += 1
             if bio.verdict.path == Path.HIT:
                 bio.verdict.path = Path.MISS
-                is_busy = answer.wanted and not answer.promotion
+                is_busy = is_wanted and not promotion
                 bio.verdict.reason = Reason.BUSY if is_busy else Reason.NOT_HOT
                 if not is_known:
                     bio.verdict.reason = Reason.COLD
@@ -400,12 +372,12 @@ class DmCache(Cache):
 
     def to_slow(self, bio: Bio, done: Done) -> None:
         """Send a bio to the origin."""
-        self.slow.submit(bio.flagged_op, bio.offset, bio.length, done)
+        self.slow.submit(bio.op | bio.fua, bio.offset, bio.length, done)
 
     def to_fast(self, bio: Bio, slot: Slot, done: Done) -> None:
         """Send a bio to its block's slot."""
         at = slot.number * self.size + bio.offset % self.size
-        self.fast.submit(bio.flagged_op, at, bio.length, done)
+        self.fast.submit(bio.op | bio.fua, at, bio.length, done)
 
     def mark(self, bio: Bio) -> None:
         """Mark a bio whose end is a tick, unless one is marked."""
@@ -506,12 +478,12 @@ class DmCache(Cache):
 
     def after(self, old: DmCache, how: Restart) -> None:
         """Start now, with the blocks of another one that has stopped."""
+        super().after(old, how)
         self.smq = old.smq
         self.smq.restart(self.clock.now, how)
         self.mode = DmMode.WRITETHROUGH if how == Restart.CLEANER else old.mode
         if how != Restart.UNCLEAN:
             self.discarded = old.discarded
-        self.counts = old.counts
         self.commits.count = old.commits.count
         self.since = self.clock.now
         self.waker.set()

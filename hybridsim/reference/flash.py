@@ -100,7 +100,7 @@ class Nand:
             in_turn(self.sensing(die, sense), sense.arrived)
         elif die.suspended is not None:
             program, die.suspended = die.suspended, None
-            self.run(die, program, program.left)
+            in_turn(self.running(die, program, program.left))
         elif die.programs:
             in_turn(self.programming(die, die.programs.popleft()))
         else:
@@ -111,15 +111,15 @@ class Nand:
         yield partial(self.queue, die.channel, die.channel.commands)
         yield partial(self.clock.at, self.clock.now + sense.duration)
         yield partial(self.queue, die.channel, die.channel.out)
-        yield partial(self.occupy, die.channel, sense.length)
+        yield from self.occupying(die.channel, sense.length)
         self.next(die)
 
     def programming(self, die: Die, program: Program) -> Iterator[Step]:
         """Send data over the channel, and begin to program them."""
         yield partial(self.queue, die.channel, die.channel.commands)
         size = self.parameters.program_units * self.parameters.unit_bytes
-        yield partial(self.occupy, die.channel, size)
-        self.run(die, program, die.work + self.parameters.program_ns)
+        yield from self.occupying(die.channel, size)
+        in_turn(self.running(die, program, die.work + self.parameters.program_ns))
         die.work = 0
         self.look(die.channel)
 
@@ -133,31 +133,24 @@ class Nand:
         while not channel.busy and (waiting := channel.out or channel.commands):
             waiting.popleft()()
 
-    def occupy(self, channel: Channel, size: int, done: Done) -> None:
+    def occupying(self, channel: Channel, size: int) -> Iterator[Step]:
         """Occupy a channel for a transfer of `size` bytes."""
         channel.busy = True
-
-        def end() -> None:
-            channel.busy = False
-            done()
-
         wire = size * 10**9 // self.parameters.channel_bytes_per_s
-        self.clock.at(self.clock.now + self.parameters.bus_ns + wire, end)
+        yield partial(self.clock.at, self.clock.now + self.parameters.bus_ns + wire)
+        channel.busy = False
 
-    def run(self, die: Die, program: Program, duration: int) -> None:
+    def running(self, die: Die, program: Program, duration: int) -> Iterator[Step]:
         """Run a program for `duration` ns, unless it is suspended."""
         die.running = program
         die.end = self.clock.now + duration
         die.runs += 1
         this_run = die.runs
-
-        def ended() -> None:
-            if die.running is program and die.runs == this_run:
-                die.running = None
-                self.next(die)
-                program.complete()
-
-        self.clock.at(die.end, ended)
+        yield partial(self.clock.at, die.end)
+        if die.running is program and die.runs == this_run:
+            die.running = None
+            self.next(die)
+            program.complete()
 
 
 class Mapping:
@@ -206,9 +199,9 @@ class Mapping:
         if self.frontier is None or self.is_full(self.frontier):
             self.frontier = self.free.pop(0)
         block = self.blocks[self.frontier]
-        self.where[unit] = at = self.frontier * self.parameters.block_units + len(block)
+        self.where[unit] = self.frontier * self.parameters.block_units + len(block)
         block.append(unit)
-        return at
+        return self.where[unit]
 
     def collect(self) -> None:
         """Collect the full block with fewest valid units."""
@@ -287,7 +280,7 @@ class Flash(Device):
         if op & PREFLUSH or self.queue or self.used >= p.buffer_units:
             self.wait(request)
         else:
-            self.store(request)
+            in_turn(self.storing(request), done)
 
     def cross(self, length: int) -> int:
         """Occupy the link; return when the data have crossed it."""
@@ -320,7 +313,7 @@ class Flash(Device):
                 in_turn(self.reading(request.offset, request.length), request.done)
             elif self.used < self.parameters.buffer_units:
                 self.queue.popleft()
-                self.store(request)
+                in_turn(self.storing(request), request.done)
             else:
                 return
 
@@ -372,7 +365,7 @@ class Flash(Device):
         if completion > self.clock.now:
             yield partial(self.clock.at, completion)
 
-    def store(self, request: Waiting) -> None:
+    def storing(self, request: Waiting) -> Iterator[Step]:
         """Store a write in the buffer; FUA closes the last program and waits for all of them."""
         p = self.parameters
         self.dirty = True
@@ -390,13 +383,9 @@ class Flash(Device):
         if request.op & FUA:
             if self.open > 0:
                 programs.append(self.close())
-
-            def forced() -> None:
-                self.clock.at(max(self.clock.now, request.ready) + p.flush_ns, request.done)
-
-            each_of([program.forced.append for program in programs], forced)
-        else:
-            self.clock.at(max(self.clock.now, request.ready), request.done)
+            yield partial(each_of, [program.forced.append for program in programs])
+            request.ready = max(self.clock.now, request.ready) + p.flush_ns
+        yield partial(self.clock.at, max(self.clock.now, request.ready))
 
     def close(self) -> Program:
         """Close the open program and send it to its die."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
 from hybridsim.foundation.machine_parameters import HddParameters
-from hybridsim.reference.clock import Clock, Done
+from hybridsim.reference.clock import Clock, Done, Step, in_turn
 from hybridsim.reference.device import Device
 from hybridsim.reference.runs import split, touched
 
@@ -300,7 +302,7 @@ class Hdd(Device):
         self.destaged_last = False
         self.claim = 0  # of the commands in the queue; above 0: a command is next, no destage
         # The media cache.
-        self.media = MediaCache(parameters) if parameters.media_cache_span_bytes else None
+        self.media = MediaCache(parameters)
         self.run = 0  # bytes written in sequence since the last other write or flush
         self.last_event = 0
 
@@ -341,7 +343,7 @@ class Hdd(Device):
             command.serial = self.admitted
             self.flushes.append(command)
         else:
-            self.finish_at(self.clock.now + p.hit_ns, command)
+            in_turn(self.ending(self.clock.now + p.hit_ns), done)
         if not self.busy:
             self.start()
 
@@ -367,17 +369,17 @@ class Hdd(Device):
     def answer(self, ready: int, command: Command) -> int:
         """Complete a command when its data have crossed the link; return that time."""
         self.link_free = max(ready, self.link_free) + self.wire(command.length)
-        self.finish_at(self.link_free, command)
+        in_turn(self.ending(self.link_free), command.done)
         return self.link_free
 
-    def finish_at(self, time: int, command: Command) -> None:
-        """Complete at `time` a command that does not use the arm."""
-
-        def finish() -> None:
-            self.go_on()
-            command.done()
-
-        self.clock.at(time, finish)
+    def ending(self, time: int, of_arm: bool = False) -> Iterator[Step]:
+        """Let something end at a time; the arm, if it carries that out, is busy until then."""
+        self.busy |= of_arm
+        yield partial(self.clock.at, time)
+        if of_arm:
+            self.busy = False
+            self.writing.clear()
+        self.go_on()
 
     def go_on(self) -> None:
         """After an event: serve one flush and one write that waits for room, then start the arm."""
@@ -386,7 +388,7 @@ class Hdd(Device):
         if self.flushes and self.is_written(self.flushes[0].serial):
             flush = self.flushes.pop(0)
             ready = max(self.clock.now, flush.submitted + p.hit_ns)
-            self.finish_at(ready + p.flush_ns, flush)
+            in_turn(self.ending(ready + p.flush_ns), flush.done)
         if self.without_room and self.has_room(self.without_room[0]):
             write = self.without_room.pop(0)
             self.counters["queue_ns"] += self.clock.now - write.submitted
@@ -477,19 +479,7 @@ class Hdd(Device):
                 done = self.stream(command, reading)
             else:
                 done = self.read_rest(command, reading)
-        self.occupy(done, command.done)
-
-    def occupy(self, until: int, then: Done = lambda: None) -> None:
-        """Keep the arm busy until a time; go on then, and call `then`."""
-
-        def finish() -> None:
-            self.busy = False
-            self.writing.clear()
-            self.go_on()
-            then()
-
-        self.busy = True
-        self.clock.at(until, finish)
+        in_turn(self.ending(done, of_arm=True), command.done)
 
     def ready(self, command: Command) -> int:
         """Return when a chosen command can go to the platters."""
@@ -710,7 +700,8 @@ class Hdd(Device):
         self.pause()
         ready = max(self.clock.now, chosen.ready)
         latest = self.flushes[0].serial if self.flushes else self.admitted
-        self.occupy(self.write(ready, ready, chosen.start, chosen.end, latest))
+        written = self.write(ready, ready, chosen.start, chosen.end, latest)
+        in_turn(self.ending(written, of_arm=True))
 
     def begin(self, each: Range) -> None:
         """Take a range from the write cache, to be written."""
@@ -734,7 +725,7 @@ class Hdd(Device):
 
         Of the write cache, ranges that begin with writes up to `latest` are logged along with it.
         """
-        if self.media is None:
+        if not self.parameters.media_cache_span_bytes:
             return self.access(ready, start, end - start, True, arrived)
         if self.passes_by(start, end):
             self.media.drop(start, end)
@@ -755,7 +746,6 @@ class Hdd(Device):
 
     def log(self, ready: int, arrived: int, place: int, length: int) -> int:
         """Write `length` bytes from a position on, in pieces; return when that is done."""
-        assert self.media is not None
         p = self.parameters
         while length > p.media_cache_write_bytes + p.media_cache_padding_bytes:
             byte = self.media.byte(place)
@@ -767,18 +757,16 @@ class Hdd(Device):
 
     def passes_by(self, start: int, end: int) -> bool:
         """Whether a write goes home at once: in a long run of writes, or too large for the log."""
-        assert self.media is not None
         is_long = self.run >= self.parameters.media_cache_run_bytes
         within = self.last_write_end - self.run <= start and end <= self.last_write_end
         return (is_long and within) or not self.media.fits(start, end)
 
     def is_in_media_cache(self, command: Command) -> bool:
         """Whether a command's bytes, or some of them, are in the media cache."""
-        return self.media is not None and self.media.overlaps(command.offset, command.end)
+        return self.media.entries > 0 and self.media.overlaps(command.offset, command.end)
 
     def read_pieces(self, command: Command) -> int:
         """Read each piece where it is; return the completion time."""
-        assert self.media is not None
         self.pause()
         where, at = self.media.locate(command.offset, command.end)
         begin = self.reach(self.ready(command), where, write=False)
@@ -791,7 +779,6 @@ class Hdd(Device):
 
     def clean(self, time: int) -> int:
         """From `time` on, bring the data of the next band home; return the end."""
-        assert self.media is not None
         band = self.media.next_to_clean()
         first, last = self.media.extent(band)
         entries = self.media.bands[band]
@@ -807,10 +794,10 @@ class Hdd(Device):
     def clean_while_idle(self) -> None:
         """Clean bands from a while after the last event until now; the last one to its end."""
         time = self.last_event + self.parameters.media_cache_idle_ns
-        if self.media is None or self.busy or not self.media.entries or time >= self.clock.now:
+        if self.busy or not self.media.entries or time >= self.clock.now:
             return
         self.pause()
         while self.media.entries and time < self.clock.now:
             time = self.clean(time)
         if time > self.clock.now:
-            self.occupy(time)
+            in_turn(self.ending(time, of_arm=True))

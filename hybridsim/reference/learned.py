@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from hybridsim.foundation.cache_parameters import WRITE_PRICE
+from hybridsim.foundation.cache_parameters import WRITE_PRICE, BudgetParameters
 from hybridsim.reference.policies import Admission, Drawn, Replacement, mixed
 
 AGES = 52
@@ -296,7 +296,7 @@ class Learned(Admission, Replacement):
         self.reading = min(price / 1000 * 0.875, 0.7)  # cost of reading for a fill, in disk reads
         self.writing = (price / 1000 - self.reading) * min(page_bytes / USUAL, 1.0)
         self.own_price = self.writing + self.reading  # of a fill of the current request
-        self.overprice = 0.0  # surcharge of a write budget
+        self.overprice = 0.0  # surcharge of a write budget, which grows as that is used up
         self.limit = max(pages, 1)
         self.taken = 0  # pages admitted before there are statistics
         self.admits = admits
@@ -559,43 +559,18 @@ class Learned(Admission, Replacement):
 ACCESS = 2**20
 
 
-@dataclass
-class Budget:
-    """The number of fills that remain."""
-
-    pages: int  # additional fills of an empty cache
-    interval: int
-    burst: int
-    counts_accesses: bool
-
-    def __post_init__(self) -> None:
-        self.fills = self.pages + self.burst
-        self.clock = 0
-        self.paid: int | None = None
-
-    def go_on(self, now: int) -> None:
-        """Advance the clock and add the fills that have accrued."""
-        self.clock = self.clock + ACCESS if self.counts_accesses else max(self.clock, now)
-        if self.paid is None:
-            self.paid = self.clock
-        while self.clock - self.paid >= self.interval:
-            self.paid += self.interval
-            if self.fills < self.burst:
-                self.fills += 1
-
-    @property
-    def overprice(self) -> float:
-        """The surcharge on a fill, which grows as the budget is used up."""
-        return max(self.burst - self.fills, 0) / max(self.fills, 1)
-
-
 class Budgeted:
     """Two policies, or one that is both, within a write budget."""
 
-    def __init__(self, admission: Admission, replacement: Replacement, budget: Budget) -> None:
+    def __init__(
+        self, admission: Admission, replacement: Replacement, pages: int, budget: BudgetParameters
+    ) -> None:
         self.admission = admission
         self.replacement = replacement
-        self.budget = budget
+        self.parameters = budget
+        self.fills = pages + budget.burst  # that remain; an empty cache has more
+        self.clock = 0
+        self.paid: int | None = None
         self.last_victim: int | None = None
         self.request = admission.request
         self.evicted = admission.evicted
@@ -606,14 +581,25 @@ class Budgeted:
     def consider(self, now: int, page: int, write: bool, full: bool) -> bool:
         """Refuse every page when no fill remains."""
         self.last_victim = None
-        self.budget.go_on(now)
+        self.go_on(now)
         if isinstance(self.admission, Learned):
-            self.admission.overprice = self.budget.overprice
-        return self.admission.consider(now, page, write, full) and self.budget.fills > 0
+            short = max(self.parameters.burst - self.fills, 0)
+            self.admission.overprice = short / max(self.fills, 1)
+        return self.admission.consider(now, page, write, full) and self.fills > 0
+
+    def go_on(self, now: int) -> None:
+        """Advance the clock and add the fills that have accrued."""
+        p = self.parameters
+        self.clock = self.clock + ACCESS if p.counts_accesses else max(self.clock, now)
+        if self.paid is None:
+            self.paid = self.clock
+        while self.clock - self.paid >= p.interval:
+            self.paid += p.interval
+            self.fills += self.fills < p.burst
 
     def missed(self, page: int) -> None:
         """Charge a fill, unless the page was just chosen as a victim and could not be evicted."""
-        self.budget.fills -= page != self.last_victim
+        self.fills -= page != self.last_victim
         self.replacement.missed(page)
 
     def evict(self) -> int:

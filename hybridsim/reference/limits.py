@@ -32,22 +32,16 @@ class Bucket:
         self.due += Fraction(units * 10**9, self.parameters.units_per_s)
 
 
-class Buckets:
-    """All limits of one volume or host."""
-
-    def __init__(self, parameters: Sequence[LimitParameters]) -> None:
-        self.buckets = [Bucket(each) for each in parameters]
-
-    def admit(self, now: int, op: Op, length: int) -> tuple[int, Bucket | None]:
-        """Charge a request; return when it may pass, and the bucket that delays it (the first)."""
-        start, binding = now, None
-        concerned = [bucket for bucket in self.buckets if op in bucket.parameters.ops]
-        for bucket in concerned:
-            if bucket.free > start:
-                start, binding = bucket.free, bucket
-        for bucket in concerned:
-            bucket.charge(start, length)
-        return start, binding
+def admit(buckets: Sequence[Bucket], now: int, op: Op, length: int) -> tuple[int, Bucket | None]:
+    """Charge a request; return when it may pass, and the bucket that delays it (the first)."""
+    start, binding = now, None
+    concerned = [bucket for bucket in buckets if op in bucket.parameters.ops]
+    for bucket in concerned:
+        if bucket.free > start:
+            start, binding = bucket.free, bucket
+    for bucket in concerned:
+        bucket.charge(start, length)
+    return start, binding
 
 
 class Host:
@@ -56,12 +50,10 @@ class Host:
     def __init__(self, clock: Clock, parameters: HostParameters) -> None:
         self.clock = clock
         self.parameters = parameters
-        limits = []
-        if parameters.max_iops:
-            limits.append(LimitParameters(list(Op), 2**62, parameters.max_iops))
-        if parameters.max_bandwidth:
-            limits.append(LimitParameters([Op.READ, Op.WRITE], 1, parameters.max_bandwidth))
-        self.buckets = Buckets(limits)
+        self.buckets = [  # a rate of 0 is no limit
+            Bucket(LimitParameters(list(Op), 2**62, parameters.max_iops)),
+            Bucket(LimitParameters([Op.READ, Op.WRITE], 1, parameters.max_bandwidth)),
+        ]
         self.is_holding = False
         self.counted: list[int] = []  # times of the completions of this period, while none is held
         self.interrupt_ns = 0  # the next one, or the last
@@ -71,7 +63,7 @@ class Host:
         """Take an issued request; `passed` is called when it has passed, never from within."""
         if length == 0 or op not in (Op.READ, Op.WRITE):
             op, length = Op.FLUSH, 0  # it moves no data
-        start, _ = self.buckets.admit(self.clock.now, op, length)
+        start, _ = admit(self.buckets, self.clock.now, op, length)
         self.clock.at(start + self.parameters.overhead_ns, passed)
 
     def complete(self, delivered: Done) -> None:

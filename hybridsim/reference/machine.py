@@ -31,7 +31,7 @@ from hybridsim.reference.clock import Clock, Done, Step, in_turn
 from hybridsim.reference.controller import Controller
 from hybridsim.reference.device import Device, Store
 from hybridsim.reference.dmcache import DmCache
-from hybridsim.reference.learned import Budget, Budgeted, Learned
+from hybridsim.reference.learned import Budgeted, Learned
 from hybridsim.reference.limits import Host
 from hybridsim.reference.models import ADMISSION, DEVICES, REPLACEMENT
 from hybridsim.reference.opencas import OpenCas
@@ -183,16 +183,15 @@ class Machine:
 
     def make_cache(self, parameters: CacheKind) -> Any:
         """Create the cache with its policies."""
-        slow, fast, clock = self.life.below()
+        clock, slow, fast = self.life.below()
         if not isinstance(parameters, CacheParameters):
             return CACHES[type(parameters)](clock, parameters, slow, fast)
         admission = self.make_admission(parameters)
         replacement = self.make_replacement(parameters, admission)
         policies: tuple[Any, Any] = admission, replacement
         if parameters.budget and parameters.pages:
-            budget = Budget(parameters.pages, *vars(parameters.budget).values())
-            policies = (Budgeted(admission, replacement, budget),) * 2
-        return PageCache(clock, parameters, *policies, slow, fast)
+            policies = (Budgeted(*policies, parameters.pages, parameters.budget),) * 2
+        return PageCache(*policies, clock, parameters, slow, fast)
 
     def make_admission(self, parameters: CacheParameters) -> Admission:
         """Create the admission policy."""
@@ -218,11 +217,8 @@ class Machine:
 
     def make_tier(self, parameters: TierParameters, tier: str) -> Tier:
         """Create the tier named "slow" or "fast"."""
-        devices = [
-            self.make_device(parameters.device, tier, member)
-            for member in range(parameters.members)
-        ]
-        return Tier(parameters, devices)
+        make = partial(self.make_device, parameters.device, tier)
+        return Tier(parameters, [make(member) for member in range(parameters.members)])
 
     def make_device(self, parameters: DeviceParameters, tier: str, member: int) -> Device:
         """Create one member of the tier named "slow" or "fast"."""
@@ -240,33 +236,22 @@ RESTARTS = {
 
 
 @dataclass
-class Gate:
-    """Lets the events of a cache through until the cache has stopped."""
-
-    is_open: bool = True
-
-    def through(self, action: Done) -> Done:
-        """Return the action, which does nothing once the gate is closed."""
-
-        def act() -> None:
-            if self.is_open:
-                action()
-
-        return act
-
-
 class Gated:
     """The clock or a tier as a cache sees it that can stop: calls of it are dropped then."""
 
-    def __init__(self, part: Any, gate: Gate) -> None:
-        self.part, self.gate = part, gate
+    part: Any
+    life: Life
+    stops: int  # of caches, up to the begin of this one
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.part, name)
         if not callable(found):
             return found
-        through = self.gate.through
-        return lambda *given: found(*[through(one) if callable(one) else one for one in given])
+
+        def through(given: Any) -> Any:
+            return (lambda: self.life.stops == self.stops and given()) if callable(given) else given
+
+        return lambda *given: found(*map(through, given))
 
 
 PASS_FROM, PASS_STREAM = 1 << 60, 1 << 40
@@ -292,19 +277,15 @@ class Life:
         self.machine = machine
         self.clock = machine.clock
         self.events = sorted(events, key=lambda event: event.at_ns)
-        self.gate = Gate()
+        self.stops = 0  # of caches
         self.poll: int | None = None  # when to look whether the cache is clean
         self.removed: dict[str, int] | None = None  # counters of a cache that is out
         self.reads: Pass | None = None
 
-    def below(self) -> tuple[Any, Any, Any]:
-        """Return the tiers and the clock for a cache."""
-        machine = self.machine
-        slow, fast = machine.slow, machine.tiers.get("fast")
-        if not self.events:
-            return slow, fast, self.clock
-        gated = [part and Gated(part, self.gate) for part in (slow, fast, self.clock)]
-        return gated[0], gated[1], gated[2]
+    def below(self) -> list[Any]:
+        """Return the clock and the tiers for a cache."""
+        parts = [self.clock, self.machine.slow, self.machine.tiers.get("fast")]
+        return [part and Gated(part, self, self.stops) for part in parts] if self.events else parts
 
     def run(self) -> None:
         """Run until all events have happened, or the load is over."""
@@ -412,8 +393,7 @@ class Life:
 
     def stop(self) -> None:
         """Stop the cache, and wait for the tiers."""
-        self.gate.is_open = False
-        self.gate = Gate()
+        self.stops += 1
         while not self.machine.tiers_are_idle():
             self.clock.step()
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from itertools import cycle
+from itertools import cycle, dropwhile, groupby
+from typing import Any
 
 from hybridsim.foundation.cache_parameters import OpenCasParameters
 from hybridsim.foundation.codes import (
@@ -35,7 +36,7 @@ from hybridsim.reference.clock import (
     in_turn,
     nothing,
 )
-from hybridsim.reference.device import Cache, Store
+from hybridsim.reference.device import Cache, Part
 from hybridsim.reference.runs import Run, covered, runs, split, touched
 
 LISTS = 32
@@ -47,7 +48,7 @@ class Line:
     """A line of the cache; sectors are counted from its start."""
 
     number: int
-    holds: int | None = None  # a core line
+    holds: int = -1  # a core line; -1: none
     valid: set[int] = field(default_factory=set)
     dirty: set[int] = field(default_factory=set)
     dirtied: tuple[int, int] = (0, 0)  # time of the last one, and its serial number
@@ -103,28 +104,21 @@ class Resumed:
     """Jobs whose locks were granted, resumed one per event."""
 
     def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self.queue: deque[Done] = deque()
-        self.awake = False
+        self.next = Alarm(clock, self.take)
+        self.queue: deque[Done] = deque()  # the first is being resumed
 
-    def later(self, job: Done) -> Done:
-        """Return a callback that puts a job into the queue."""
-
-        def enter() -> None:
-            self.queue.append(job)
-            if not self.awake:
-                self.awake = True
-                self.clock.at(self.clock.now, self.take)
-
-        return enter
+    def enter(self, job: Done) -> None:
+        """Resume a job after those before it."""
+        self.queue.append(job)
+        if len(self.queue) == 1:
+            self.next.set()
 
     def take(self) -> None:
         """Resume the first job."""
-        self.queue.popleft()()
+        self.queue[0]()
+        self.queue.popleft()
         if self.queue:
-            self.clock.at(self.clock.now, self.take)
-        else:
-            self.awake = False
+            self.next.set()
 
 
 class Lines:
@@ -143,11 +137,9 @@ class Lines:
         self.cursor = 0
         self.evictions = 0
 
-    def load(self, old: Lines) -> None:
-        """Take over the lines of a cache that has stopped in order; no lock is left."""
-        self.all, self.free, self.of = old.all, old.free, old.of
-        self.clean, self.dirty = old.clean, old.dirty
-        self.last_seen, self.evictions = old.last_seen, old.evictions
+    def begin_again(self) -> None:
+        """Begin again, after the cache has stopped in order; no lock is left."""
+        self.cursor = 0
         for line in self.all:
             line.owners, line.waiting = [], deque()
 
@@ -155,7 +147,7 @@ class Lines:
         """Take over the dirty sectors of a cache that has crashed; all other lines are free."""
         self.last_seen, self.evictions = old.last_seen, old.evictions
         for line, before in zip(self.all, old.all, strict=True):
-            if before.holds is not None and before.dirty:
+            if before.dirty:
                 self.free[line.list].remove(line)
                 line.valid, line.dirty = set(before.dirty), set(before.dirty)
                 self.hold(line, before.holds)
@@ -200,7 +192,7 @@ class Lines:
         before, by = self.standing(line), bool(dirty) - bool(line.dirty)
         line.valid, line.dirty = valid, dirty
         if by:
-            self.chunks.changed(line.holds or 0, by)
+            self.chunks.changed(line.holds, by)
         after = self.standing(line)
         if before is not after:
             before.remove(line)
@@ -208,7 +200,6 @@ class Lines:
 
     def invalidate(self, line: Line, sectors: set[int]) -> None:
         """Invalidate sectors of a line; an empty line becomes free."""
-        assert line.holds is not None
         self.change(line, line.valid - sectors, line.dirty - sectors)
         if not line.valid:
             self.last_seen[line.holds] = Reason.OVERWRITTEN
@@ -217,10 +208,9 @@ class Lines:
 
     def empty(self, line: Line) -> None:
         """Detach a clean line from its core line."""
-        assert line.holds is not None
         self.standing(line).remove(line)
         del self.of[line.holds]
-        line.holds = None
+        line.holds = -1
         line.valid = set()
 
     # Taking lines (2.13.3).
@@ -239,7 +229,6 @@ class Lines:
                 for line in taken:
                     self.free[line.list].append(line)
                 return None
-            assert last.holds is not None
             self.evictions += 1
             self.last_seen[last.holds] = Reason.EVICTED
             self.empty(last)
@@ -254,7 +243,7 @@ class Lines:
 
         if last is not None and last.number + 1 < len(self.all):
             beside = self.all[last.number + 1]
-            is_clean = beside.holds is not None and not beside.dirty
+            is_clean = beside.holds >= 0 and not beside.dirty
             if is_clean and self.is_cold(beside) and can_be_taken(beside):
                 return beside
         for number in around(self.next_list() if last is None else last.list):
@@ -278,7 +267,7 @@ class Lines:
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
     """Return lines in order of core lines."""
-    return sorted(lines, key=lambda line: line.holds or 0)
+    return sorted(lines, key=lambda line: line.holds)
 
 
 def around(start: int) -> Iterator[int]:
@@ -304,23 +293,16 @@ class Thread:
         """Whether what comes now has to wait."""
         return self.asleep or bool(self.high or self.low)
 
-    def do(self, what: Done) -> None:
-        """Go on with a job, now or when the thread has time."""
+    def do(self, what: Done, starts: bool = False) -> None:
+        """Go on with a job, now or when the thread has time, or start one behind those."""
         if self.busy:
-            self.high.append(what)
+            (self.low if starts else self.high).append(what)
         else:
             what()
 
     def later(self, what: Done) -> Done:
         """Return a callback that goes on with a job."""
-        return lambda: self.do(what)
-
-    def start(self, what: Done) -> None:
-        """Start a request, behind all that goes on."""
-        if self.busy:
-            self.low.append(what)
-        else:
-            what()
+        return partial(self.do, what)
 
     def take(self) -> None:
         """Do the first thing that waits."""
@@ -369,37 +351,26 @@ NO_CLAIM = Claim([], False, nothing)
 Way = Enum("Way", "INSERT UPDATE INVALIDATE OVERLAY PASS")  # how a job uses the cache
 
 
+@dataclass(eq=False)
 class Job:
     """A READ or WRITE of whole sectors."""
 
-    def __init__(
-        self,
-        op: Op,
-        offset: int,
-        length: int,
-        line_bytes: int,
-        done: Done,
-        flags: int,
-        thread: Thread,
-    ) -> None:
-        self.op = op
-        self.flagged = op | (flags & FUA)
-        self.done = done
-        self.thread = thread
-        self.offset = offset // SECTOR * SECTOR
-        self.end = -(-(offset + length) // SECTOR) * SECTOR
-        self.line_bytes = line_bytes
-        self.core_lines = touched(self.offset, self.end, line_bytes)
-        self.verdict = Verdict(Path.BYPASS, Reason.WRITE, len(self.core_lines))
-        self.way = Way.INSERT
-        self.cut = False
-        self.lines: dict[int, Line] = {}  # by core line
-        self.claim = NO_CLAIM
+    op: Op
+    flagged: int  # the op with FUA
+    offset: int
+    length: int
+    line_bytes: int
+    thread: Thread
+    done: Done
+    way: Way = Way.INSERT
+    cut: bool = False
+    lines: dict[int, Line] = field(default_factory=dict)  # by core line
+    claim: Claim = NO_CLAIM
 
-    @property
-    def length(self) -> int:
-        """The length in bytes."""
-        return self.end - self.offset
+    def __post_init__(self) -> None:
+        self.end = self.offset + self.length
+        self.core_lines = touched(self.offset, self.end, self.line_bytes)
+        self.verdict = Verdict(Path.BYPASS, Reason.WRITE, len(self.core_lines))
 
     def part(self, core_line: int) -> tuple[int, int]:
         """Return the byte range of the job in a core line, relative to the line's start."""
@@ -449,20 +420,15 @@ class Streams:
 class Chunks:
     """Parts of the core by their numbers of dirty lines, in buckets, for ACP."""
 
-    def __init__(self, lines_each: int) -> None:
+    def __init__(self, lines_each: int, core_lines: Iterable[int] = ()) -> None:
         self.lines_each = lines_each
-        self.dirty: Counter[int] = Counter()
+        self.dirty = Counter(core_line // lines_each for core_line in core_lines)
         self.bucket: Counter[int] = Counter()  # of each chunk; those in bucket 0 are not cleaned
         self.order: list[list[int]] = [[] for _ in range(BUCKETS + 1)]
         self.now: int | None = None  # the chunk that is being cleaned
         self.next = 0  # its core line from which on lines were not looked at
-
-    def load(self, core_lines: Iterable[int]) -> None:
-        """Begin with these dirty core lines."""
-        self.__init__(self.lines_each)  # type: ignore[misc]
-        self.dirty.update(core_line // self.lines_each for core_line in core_lines)
         for chunk in sorted(self.dirty):
-            self.bucket[chunk] = BUCKETS * self.dirty[chunk] // self.lines_each
+            self.bucket[chunk] = BUCKETS * self.dirty[chunk] // lines_each
             self.order[self.bucket[chunk]].append(chunk)
 
     def changed(self, core_line: int, by: int) -> None:
@@ -522,25 +488,20 @@ CHUNK_BYTES = 100 * 2**20
 PIECE_LINES, LARGE_PIECE_LINES, MANY_LINES = 128, 1024, 4096  # of a pass, which goes by pieces
 
 
-class OpenCas(Cache):
+class OpenCas(Cache[OpenCasParameters]):
     """Open CAS: where a request goes, and jobs with their locks."""
 
-    parameters: OpenCasParameters
-
-    def __init__(
-        self, clock: Clock, parameters: OpenCasParameters, slow: Store, fast: Store
-    ) -> None:
-        super().__init__(clock, parameters, slow, fast)
-        p = parameters
-        self.chunks = Chunks(CHUNK_BYTES // p.line_bytes)
-        self.lines = Lines(p.lines, self.chunks)
-        self.resumed = Resumed(clock)
-        self.threads = cycle([Thread(clock) for _ in range(p.queues)])
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        p = self.parameters
+        self.lines = Lines(p.lines, Chunks(CHUNK_BYTES // p.line_bytes))
+        self.resumed = Resumed(self.clock)
+        self.threads = cycle([Thread(self.clock) for _ in range(p.queues)])
         self.passes = cycle([next(self.threads) for _ in range(p.queues)])
         self.streams = Streams(p.sequential_cutoff_bytes)
         self.nhit = Nhit(p.insertion_threshold, 2 * p.lines)
         self.cleaner = Cleaner(self)
-        self.flush_origin: Send = partial(slow.submit_background, Op.FLUSH, 0, 0)
+        self.flush_origin: Send = partial(self.slow.submit_background, Op.FLUSH, 0, 0)
         self.last_io = 0
         self.dirtied = 0
         self.backfills = 0
@@ -548,7 +509,7 @@ class OpenCas(Cache):
 
     def after(self, old: OpenCas, how: Restart) -> None:
         """Start now, with what the medium of another one that has stopped has (2.17)."""
-        self.counts = old.counts
+        super().after(old, how)
         self.last_io = self.clock.now
         self.dirtied = old.dirtied
         if how == Restart.UNCLEAN:
@@ -558,11 +519,13 @@ class OpenCas(Cache):
                     self.dirtied += 1
                     line.dirtied = self.clock.now, self.dirtied
         else:
-            self.lines.load(old.lines)
-        self.chunks.load(line.holds or 0 for lines in self.lines.dirty for line in lines)
+            self.lines = old.lines
+            self.lines.begin_again()
+        dirty = (line.holds for lines in self.lines.dirty for line in lines)
+        self.lines.chunks = Chunks(self.lines.chunks.lines_each, dirty)
         if any(self.lines.dirty) and self.parameters.cleaning != Cleaning.NOP:
             self.cleaner.asleep = False
-            self.clock.at(self.clock.now, self.cleaner.run)
+            self.clock.at(self.clock.now, partial(in_turn, self.cleaner.working()))
 
     def submit(self, op: Op, offset: int, length: int, done: Done, flags: int = 0) -> Verdict:
         """Submit a request; the verdict is final when the request completes."""
@@ -574,7 +537,9 @@ class OpenCas(Cache):
             self.flush(done, thread)
             return Verdict(Path.BYPASS, Reason.FLUSH, 0)
         self.last_io = self.clock.now
-        job = Job(op, offset, length, self.parameters.line_bytes, done, flags, thread)
+        sectors = touched(offset, offset + length, SECTOR)
+        extent = sectors.start * SECTOR, len(sectors) * SECTOR
+        job = Job(op, op | flags & FUA, *extent, self.parameters.line_bytes, thread, done)
         if op == Op.WRITE and flags & PREFLUSH:
             self.flush(partial(self.route, job), thread)
         else:
@@ -583,8 +548,9 @@ class OpenCas(Cache):
 
     def flush(self, done: Done, thread: Thread) -> None:
         """Flush both tiers."""
-        flush_cache: Step = partial(self.fast.submit, Op.FLUSH, 0, 0)
-        thread.start(partial(each_of, [partial(thread.send, self.flush_origin), flush_cache], done))
+        flushes: list[Step] = [partial(thread.send, self.flush_origin)]
+        flushes.append(partial(self.fast.submit, Op.FLUSH, 0, 0))
+        thread.do(partial(each_of, flushes, done), starts=True)
 
     def discarded(self, offset: int, length: int, done: Done) -> None:
         """Invalidate the sectors that lie entirely in a range."""
@@ -597,7 +563,7 @@ class OpenCas(Cache):
             lines = [self.lines.of[k] for k in core_lines if k in self.lines.of]
         for line in lines:
             if not line.is_in_use:
-                base = (line.holds or 0) * each
+                base = line.holds * each
                 self.lines.invalidate(line, set(range(sectors.start - base, sectors.stop - base)))
         done()
 
@@ -610,7 +576,7 @@ class OpenCas(Cache):
         if self.is_fast(job):
             begin()
         else:
-            job.thread.start(begin)
+            job.thread.do(begin, starts=True)
 
     def is_fast(self, job: Job) -> bool:
         """Whether a job begins without its thread."""
@@ -630,13 +596,11 @@ class OpenCas(Cache):
         job.cut = self.cuts_off(job)
         if job.cut:
             self.past(job, Path.BYPASS, Reason.SEQUENTIAL)
-            return
-        if job.op == Op.READ:
-            if mode != CasMode.WO and self.blocked:
-                self.past(job, Path.MISS, Reason.BUSY)
-                return
-            job.way = Way.OVERLAY if mode == CasMode.WO else Way.INSERT
-        else:
+        elif job.op == Op.READ and mode == CasMode.WO:
+            job.way = Way.OVERLAY
+        elif job.op == Op.READ and self.blocked:
+            self.past(job, Path.MISS, Reason.BUSY)
+        elif job.op == Op.WRITE:
             ways = {CasMode.WA: Way.UPDATE, CasMode.WI: Way.INVALIDATE}
             job.way = ways.get(mode, Way.INSERT)
 
@@ -666,7 +630,7 @@ class OpenCas(Cache):
             self.allocate_lines(job)
         shared = job.way in (Way.OVERLAY, Way.PASS) or (job.op == Op.READ and self.is_hit(job))
         lines = [job.lines[each] for each in job.core_lines if each in job.lines]
-        granted = self.resumed.later(partial(job.thread.do, then))
+        granted = partial(self.resumed.enter, job.thread.later(then))
         job.claim = Claim(lines, not shared, granted)
         if job.claim.wanting == 0:
             then()
@@ -761,11 +725,9 @@ class OpenCas(Cache):
 
     def why_missing(self, job: Job) -> Reason:
         """Return the reason of the first core line that is not entirely valid."""
-        for each in job.core_lines:
-            valid = job.lines[each].valid if each in job.lines else set()
-            if not job.sectors(each) <= valid:
-                return Reason.COLD if valid else self.lines.last_seen.get(each, Reason.COLD)
-        raise AssertionError("a hit misses nothing")
+        valid = defaultdict(set, {each: line.valid for each, line in job.lines.items()})
+        first = next(each for each in job.core_lines if not job.sectors(each) <= valid[each])
+        return Reason.COLD if valid[first] else self.lines.last_seen.get(first, Reason.COLD)
 
     def valid_runs(self, job: Job) -> list[Step]:
         """Return the reads of the valid runs of a job."""
@@ -802,7 +764,7 @@ class OpenCas(Cache):
             changed = [line for sectors, line in lines if not sectors <= line.dirty]
             for sectors, line in lines:
                 self.lines.change(line, line.valid, line.dirty | sectors)
-                self.chunks.changed(line.holds or 0, 0)
+                self.lines.chunks.changed(line.holds, 0)
                 self.dirtied += 1
                 line.dirtied = self.clock.now, self.dirtied
                 self.cleaner.wake()
@@ -823,19 +785,15 @@ class OpenCas(Cache):
         Runs that begin at one of the core lines `but` begin after it, unless there is only one run.
         """
         size = self.parameters.line_bytes
-        left = deque((each, job.lines[each].number) for each in job.core_lines)
-        numbers = [number for _, number in left]
-        is_one = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        groups = groupby(job.core_lines, lambda each: job.lines[each].number - each)
+        together = [[*group] for _, group in groups]
+        if len(together) > 1:
+            together = [[*dropwhile(but.__contains__, each)] for each in together]
         result = []
-        while left:
-            first, number = left.popleft()
-            if first in but and not is_one:
-                continue
-            last = first
-            while left and left[0] == (last + 1, number + last + 1 - first):
-                last, _ = left.popleft()
+        for run in filter(None, together):
+            first, last = run[0], run[-1]
             start, end = job.part(first)[0], (last - first) * size + job.part(last)[1]
-            result.append(self.in_cache(op, number * size + start, end - start))
+            result.append(self.in_cache(op, job.lines[first].number * size + start, end - start))
         return result
 
     def in_cache(self, op: int, at: int, length: int) -> Step:
@@ -889,6 +847,7 @@ class OpenCas(Cache):
             sum(map(len, lists)) * each for lists in (self.lines.dirty, self.lines.clean)
         )
         serviced = counts["read_total"] + counts["write_total"]
+        passed = counts["pass_through_reads"] + counts["pass_through_writes"]
         moved = [name for name in counts if name.startswith(("reads_from_", "writes_to_"))]
         return {
             **counts,
@@ -897,9 +856,7 @@ class OpenCas(Cache):
             "clean": clean,
             "dirty": dirty,
             "serviced_requests": serviced,
-            "total_requests": serviced
-            + counts["pass_through_reads"]
-            + counts["pass_through_writes"],
+            "total_requests": serviced + passed,
             **{name: counts[name] // PAGE for name in moved},
             "cleaned_blocks": counts["cleaned"] // PAGE,
             "evictions": self.lines.evictions,
@@ -907,16 +864,13 @@ class OpenCas(Cache):
         }
 
 
-class Cleaner:
+class Cleaner(Part["OpenCas", OpenCasParameters]):
     """Writes dirty lines to the core, on request and by the cleaning policy (2.13.4)."""
 
     def __init__(self, cache: OpenCas) -> None:
-        self.cache = cache
-        self.clock = cache.clock
-        self.parameters = cache.parameters
+        super().__init__(cache)
         self.asleep = True
         self.evicting = False
-        self.chunks = cache.chunks
         self.empty_s = -(10**9)  # second of the last pass without a stale line (ALRU)
 
     def cleaning(self, lines: list[Line], thread: Thread) -> Iterator[Step]:
@@ -929,18 +883,18 @@ class Cleaner:
                 end = 0
                 while left := [run for run in runs(line.dirty) if run[1] > end]:
                     first, end = left[0]
-                    at, length = (line.holds or 0) * size + first * SECTOR, (end - first) * SECTOR
-                    cache.counts["cleaned"] += length
-                    yield partial(cache.slow.submit_background, Op.WRITE, at, length)
+                    at, length = line.holds * size + first * SECTOR, (end - first) * SECTOR
+                    self.counts["cleaned"] += length
+                    yield partial(self.slow.submit_background, Op.WRITE, at, length)
 
-        reads = [partial(cache.fast.submit, Op.READ, line.number * size, size) for line in lines]
+        reads = [partial(self.fast.submit, Op.READ, line.number * size, size) for line in lines]
         yield lambda then: each_of(reads, thread.later(then))
         yield lambda then: thread.send_all(writes(), thread.later(then))
         yield lambda then: thread.send(cache.flush_origin, thread.later(then))
         for line in lines:
             cache.lines.change(line, line.valid, set())
         yield partial(cache.write_metadata, lines, Op.WRITE, thread)
-        yield lambda then: cache.fast.submit(Op.FLUSH, 0, 0, thread.later(then))
+        yield lambda then: self.fast.submit(Op.FLUSH, 0, 0, thread.later(then))
 
     def cleaning_batch(self, lines: list[Line], thread: Thread) -> Iterator[Step]:
         """Lock and clean lines that are not locked yet."""
@@ -955,11 +909,8 @@ class Cleaner:
         lines = self.cache.lines.choose_dirty(32)
         if lines:
             self.evicting = True
-            in_turn(self.cleaning_batch(in_order(lines), thread), self.has_evicted)
-
-    def has_evicted(self) -> None:
-        """Note that such lines are clean."""
-        self.evicting = False
+            is_over = partial(setattr, self, "evicting", False)
+            in_turn(self.cleaning_batch(in_order(lines), thread), is_over)
 
     # The cleaning policy.
 
@@ -969,11 +920,8 @@ class Cleaner:
             self.asleep = False
             alru = self.parameters.cleaning == Cleaning.ALRU
             period = expiry(0, self.parameters.wake_up_ns if alru else SECOND)
-            self.clock.at((self.clock.now // period + 1) * period, self.run)
-
-    def run(self) -> None:
-        """Begin to clean."""
-        in_turn(self.working())
+            begin = partial(in_turn, self.working())
+            self.clock.at((self.clock.now // period + 1) * period, begin)
 
     def working(self) -> Iterator[Step]:
         """Clean the lines that the policy chooses, pass after pass, until no line is dirty."""
@@ -984,7 +932,7 @@ class Cleaner:
             pause = wake_up_ns
             if is_alru:
                 lines = self.oldest()
-            elif self.chunks.choose():
+            elif self.cache.lines.chunks.choose():
                 lines = self.of_chunk()
             else:
                 pause = SECOND
@@ -998,7 +946,7 @@ class Cleaner:
                 pause = self.pause(begun, 0 if is_alru else wake_up_ns)
             yield partial(self.clock.at, expiry(self.clock.now, pause))
         self.asleep = True
-        self.chunks.now = None
+        self.cache.lines.chunks.now = None
 
     def pause(self, begun: int, usual: int) -> int:
         """Return the pause after a pass: a second instead of none if a query waits for its end."""
@@ -1024,12 +972,12 @@ class Cleaner:
 
     def of_chunk(self) -> list[Line]:
         """Return the next dirty lines of the chunk that is being cleaned (ACP)."""
-        chunks, limit = self.chunks, self.parameters.flush_max_buffers
+        chunks, limit = self.cache.lines.chunks, self.parameters.flush_max_buffers
         assert chunks.now is not None
         end = (chunks.now + 1) * chunks.lines_each
-        lines = self.cache.lines.all_dirty(lambda line: chunks.next <= (line.holds or 0) < end)
+        lines = self.cache.lines.all_dirty(lambda line: chunks.next <= line.holds < end)
         if len(lines) >= limit:
-            chunks.next = (lines[limit - 1].holds or 0) + 1
+            chunks.next = lines[limit - 1].holds + 1
         if len(lines) < limit or chunks.next == end:
             chunks.now = None
         return lines[:limit]

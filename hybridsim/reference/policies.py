@@ -85,8 +85,7 @@ class Replacement(ABC):
     def admit(self, page: int) -> None:
         """Record that a page is now cached."""
 
-    @abstractmethod
-    def touch(self, page: int) -> None:
+    def touch(self, page: int) -> None:  # noqa: B027 - optional
         """Record that a cached page was used."""
 
     @abstractmethod
@@ -99,7 +98,7 @@ class Replacement(ABC):
 
 
 class Listed(Replacement):
-    """Has the cached pages in some lists."""
+    """Has the cached pages in some lists; evicts the first page of the first that has one."""
 
     def __init__(self, count: int = 1) -> None:
         self.lists: list[Order] = [OrderedDict() for _ in range(count)]
@@ -108,6 +107,10 @@ class Listed(Replacement):
         """Remove a page."""
         for each in self.lists:
             each.pop(page, None)
+
+    def evict(self) -> int:
+        """Evict the first page."""
+        return next((pop_oldest(each) for each in self.lists if each), -1)
 
 
 class Fifo(Listed):
@@ -121,13 +124,6 @@ class Fifo(Listed):
     def admit(self, page: int) -> None:
         """Append a page."""
         self.pages[page] = None
-
-    def touch(self, page: int) -> None:
-        """Ignore the use."""
-
-    def evict(self) -> int:
-        """Evict the first page."""
-        return pop_oldest(self.pages)
 
 
 class Lru(Fifo):
@@ -204,26 +200,21 @@ class Slru(Listed):
     def __init__(self, pages: int) -> None:
         super().__init__(4)
         self.share = pages // 4
-        self.segments = self.lists
 
     def admit(self, page: int) -> None:
         """Insert a page into the lowest segment that has room, else into the lowest one."""
-        roomy = [each for each in self.segments if len(each) < self.share]
-        (roomy or self.segments)[0][page] = None
+        roomy = [each for each in self.lists if len(each) < self.share]
+        (roomy or self.lists)[0][page] = None
 
     def touch(self, page: int) -> None:
         """Promote a page by one segment; the excess of each segment is demoted by one."""
-        at = next(i for i, each in enumerate(self.segments) if page in each)
-        del self.segments[at][page]
+        at = next(i for i, each in enumerate(self.lists) if page in each)
+        del self.lists[at][page]
         to = min(at + 1, 3)
-        self.segments[to][page] = None
+        self.lists[to][page] = None
         for i in range(to, 0, -1):
-            if len(self.segments[i]) > self.share:
-                self.segments[i - 1][pop_oldest(self.segments[i])] = None
-
-    def evict(self) -> int:
-        """Evict the oldest page of the lowest segment that is not empty."""
-        return next((pop_oldest(each) for each in self.segments if each), -1)
+            if len(self.lists[i]) > self.share:
+                self.lists[i - 1][pop_oldest(self.lists[i])] = None
 
 
 class Lfu(Replacement):
@@ -335,12 +326,10 @@ class S3Fifo(Returning):
     def evict(self) -> int:
         """Evict from main if it exceeds its share, else from small; fall back to the other."""
         self.has_evicted = True
-        page = -1
-        if len(self.main) <= self.main_share:
-            page = self.evict_small()
-        if page < 0:
-            page = self.evict_main()
-        return page if page >= 0 else self.evict_small()
+        tries = [self.evict_small, self.evict_main]
+        if len(self.main) > self.main_share:
+            tries.reverse()
+        return next((page for evict in tries if (page := evict()) >= 0), -1)
 
     def evict_small(self) -> int:
         """Move pages used twice to main; evict the first other page into the ghost queue."""

@@ -205,23 +205,6 @@ class Hotspot:
 
 
 @dataclass
-class Answer:
-    """The decision of the policy on a miss."""
-
-    wanted: bool
-    promotion: Work | None = None
-
-
-@dataclass
-class Deadlines:
-    """The next times of the periodic actions, in jiffies."""
-
-    hotspot: int = -1
-    cache: int = -1
-    write_back: int = 2499
-
-
-@dataclass
 class Pending:
     """Work queued or running."""
 
@@ -253,9 +236,9 @@ class Smq:
         self.cached: dict[int, Slot] = {}
         self.free = deque(Slot(number=number) for number in range(blocks))
         self.pending = Pending()
-        self.begin(Deadlines())
+        self.begin(0)
 
-    def begin(self, due: Deadlines) -> None:
+    def begin(self, jiffies: int) -> None:
         """Reset everything except the cached blocks, their levels and dirty bits."""
         self.hotspot = Hotspot(*self.shape)
         self.clean, self.dirty = Multiqueue(), Multiqueue()
@@ -265,48 +248,41 @@ class Smq:
             self.dirty.append(first)
             self.dirty.append(second)
         self.threshold = 64
-        self.next = due
-
-    def reload(self, now: int) -> None:
-        """Simulate a stop and restart of the cache at `now`, with no work pending."""
-        jiffies = now // JIFFY
-        self.begin(Deadlines(jiffies - 1, jiffies - 1, jiffies + 2499))
-        for slot in [*self.cached.values(), *self.free]:
-            slot.hit_in_period = False
-        for slot in sorted(self.cached.values(), key=lambda each: each.number):
-            (self.dirty if slot.dirty else self.clean).insert(0, slot)
-        self.free = deque(sorted(self.free, key=lambda each: each.number))
+        # The next times of the periodic actions.
+        self.next_hotspot = self.next_cache = jiffies - 1
+        self.next_write_back = jiffies + 2499
 
     def restart(self, now: int, how: Restart) -> None:
         """Simulate a stop of the cache with work pending, and a restart at `now` (2.17)."""
         self.cleans = how == Restart.CLEANER
-        self.free.extend(self.promoting())
+        free = [*self.free, *self.promoting()]
         self.pending = Pending()
-        for slot in [*self.cached.values(), *self.free]:
-            slot.work = None
-        for slot in self.cached.values():
-            if how == Restart.UNCLEAN:
-                slot.dirty = True
+        self.begin(now // JIFFY)
+        for slot in [*self.cached.values(), *free]:
+            slot.work, slot.hit_in_period = None, False
+        for slot in sorted(self.cached.values(), key=lambda each: each.number):
+            slot.dirty |= how == Restart.UNCLEAN
             if how != Restart.CLEAN:
                 slot.level = (slot.number * 0x61C88647 % 2**32 >> 23) % LEVELS
-        self.reload(now)
+            (self.dirty if slot.dirty else self.clean).insert(0, slot)
+        self.free = deque(sorted(free, key=lambda each: each.number))
 
     def tick(self, now: int) -> None:
         """Run the periodic actions that are due."""
         jiffies = now // JIFFY
-        if jiffies > self.next.write_back:
-            self.next.write_back = jiffies + 2500
+        if jiffies > self.next_write_back:
+            self.next_write_back = jiffies + 2500
             self.mark = 1 - self.mark
             for level in range(LEVELS):
                 self.dirty.move(self.sentinels[level][self.mark], level)
         self.hotspot.ticks += 1
         share = self.hotspot.share
         self.threshold = 48 if share < 16 else 32 if share < 32 else 0
-        if jiffies > self.next.hotspot:
-            self.next.hotspot = jiffies + 250
+        if jiffies > self.next_hotspot:
+            self.next_hotspot = jiffies + 250
             self.hotspot.new_period()
-        if jiffies > self.next.cache:
-            self.next.cache = jiffies + 15_000
+        if jiffies > self.next_cache:
+            self.next_cache = jiffies + 15_000
             for slot in [*self.cached.values(), *self.free, *self.promoting()]:
                 slot.hit_in_period = False
             self.dirty.redistribute()
@@ -327,27 +303,30 @@ class Smq:
         else:
             self.clean.requeue(slot, 1)
 
-    def miss(self, block: int, is_write: bool, fast: bool) -> Answer:
-        """Record a miss; queue a promotion or demotion if the policy wants the block."""
+    def miss(self, block: int, is_write: bool, fast: bool) -> tuple[bool, Work | None]:
+        """Record a miss; return whether the policy wants the block, and the promotion if it begins.
+
+        If no slot is free, a demotion is queued instead.
+        """
         level = self.hotspot.touch(block)
         admitted_at_once = is_write and fast and len(self.free) > 0
         if not admitted_at_once and level < self.threshold:
-            return Answer(wanted=False)
+            return False, None
         if not self.migrates:
-            return Answer(wanted=True)
+            return True, None
         if not self.free:
             if self.pending.demotions < self.blocks * 25 // 100:
                 self.queue_demotion()
-            return Answer(wanted=True)
+            return True, None
         if block in self.pending.promotions:
-            return Answer(wanted=True)
+            return True, None
         if self.pending.is_full:
             self.free.rotate(-1)
-            return Answer(wanted=True)
+            return True, None
         work = Work(Kind.PROMOTION, block, self.free.popleft())
         self.pending.promotions[block] = work
         self.add(work, queued=not fast)
-        return Answer(True, work)
+        return True, work
 
     def add(self, work: Work, queued: bool = True) -> None:
         """Add pending work."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from math import isqrt
 
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.foundation.machine_parameters import ThrottleParameters
-from hybridsim.reference.clock import JIFFY, Clock, Done
+from hybridsim.reference.clock import JIFFY, Clock, Done, Step, in_turn
 from hybridsim.reference.device import Front, Store
 
 MS = 10**6
@@ -24,10 +26,8 @@ class Queue:
     waiting: deque[tuple[int, Done, Done | None]] = field(default_factory=deque)
 
 
-class Throttle(Front):
+class Throttle(Front[ThrottleParameters]):
     """Takes the place of the slow tier, which lies behind it and is one device."""
-
-    parameters: ThrottleParameters
 
     def __init__(self, clock: Clock, parameters: ThrottleParameters, array: Store) -> None:
         super().__init__(clock, parameters, array)
@@ -37,7 +37,7 @@ class Throttle(Front):
         self.unknown = 0
         self.armed: int | None = None  # the length of the window
         self.last_issue = self.last_comp = -(10**9)
-        self.reading: dict[object, int] = {}  # reads under way: since when
+        self.began: dict[object, int] = {}  # reads under way: since when
         self.watched: object = None
         self.read_samples: list[int] = []
         self.write_samples = 0
@@ -88,11 +88,11 @@ class Throttle(Front):
         if plain == Op.FLUSH or length == 0:
             self.submit_background(op, offset, length, done)
         elif plain == Op.READ:
-            self.read(op, offset, length, done)
+            in_turn(self.reading(op, offset, length), done)
         elif plain == Op.DISCARD:
-            self.enter(self.discards, op, offset, length, done)
+            in_turn(self.limited(self.discards, op, offset, length), done)
         else:
-            self.array.submit(op, offset, length, self.sampled(done))
+            in_turn(self.writing(op, offset, length), done)
 
     def submit_background(
         self, op: int, offset: int, length: int, done: Done, let_in: Done | None = None
@@ -102,64 +102,45 @@ class Throttle(Front):
         if is_flush and not self.parameters.has_write_cache:
             self.array.submit(op, offset, length, done)
             return False
-        self.enter(self.background, op, offset, length, done, let_in)
+        in_turn(self.limited(self.background, op, offset, length, let_in), done)
         return bool(self.background.waiting)
 
-    def read(self, op: int, offset: int, length: int, done: Done) -> None:
+    def reading(self, op: int, offset: int, length: int) -> Iterator[Step]:
         """Send a read, and see how long it takes."""
         now, me = self.clock.now, object()
         self.last_issue = now // JIFFY
-        self.reading[me] = now
+        self.began[me] = now
         self.watched = self.watched or me
+        yield partial(self.array.submit, op, offset, length)
+        took = self.clock.now - self.began.pop(me)
+        if self.watched is me:
+            self.watched = None
+        self.last_comp = self.clock.now // JIFFY
+        if self.armed is not None:
+            self.read_samples.append(took)
 
-        def complete() -> None:
-            took = self.clock.now - self.reading.pop(me)
-            if self.watched is me:
-                self.watched = None
-            self.last_comp = self.clock.now // JIFFY
-            if self.armed is not None:
-                self.read_samples.append(took)
-            done()
+    def writing(self, op: int, offset: int, length: int) -> Iterator[Step]:
+        """Send a write that somebody waits for."""
+        yield partial(self.array.submit, op, offset, length)
+        self.write_samples += self.armed is not None
 
-        self.array.submit(op, offset, length, complete)
-
-    def sampled(self, done: Done) -> Done:
-        """Return what counts a write or discard that is complete."""
-
-        def complete() -> None:
+    def limited(
+        self, queue: Queue, op: int, offset: int, length: int, let_in: Done | None = None
+    ) -> Iterator[Step]:
+        """Send what counts, when it is let in."""
+        if queue.waiting or queue.inflight >= self.limit(queue):
+            yield lambda go: queue.waiting.append((self.clock.now, go, let_in))
+        queue.inflight += 1
+        yield partial(self.send, op, offset, length)
+        if length and op & OP_MASK != Op.FLUSH:
             self.write_samples += self.armed is not None
-            done()
+        self.left(queue)
 
-        return complete
-
-    def enter(
-        self,
-        queue: Queue,
-        op: int,
-        offset: int,
-        length: int,
-        done: Done,
-        let_in: Done | None = None,
-    ) -> None:
-        """Send what counts, or let it wait."""
-
-        def complete() -> None:
-            self.left(queue)
-            done()
-
-        is_data = length and op & OP_MASK != Op.FLUSH
-        ended = self.sampled(complete) if is_data else complete
-
-        def go() -> None:
-            queue.inflight += 1
-            self.array.submit(op, offset, length, ended)
-            if self.armed is None:
-                self.arm()
-
-        if not queue.waiting and queue.inflight < self.limit(queue):
-            go()
-        else:
-            queue.waiting.append((self.clock.now, go, let_in))
+    def send(self, op: int, offset: int, length: int, done: Done) -> None:
+        """Send what counts, and begin a window."""
+        self.array.submit(op, offset, length, done)
+        if self.armed is None:
+            self.arm()
 
     def left(self, queue: Queue) -> None:
         """One of a queue is complete."""
@@ -203,7 +184,7 @@ class Throttle(Front):
         reads, self.read_samples = self.read_samples, []
         writes, self.write_samples = self.write_samples, 0
         target = self.parameters.target_ns
-        late = self.clock.now - self.reading[self.watched] if self.watched else 0
+        late = self.clock.now - self.began[self.watched] if self.watched else 0
         if late > window or (late > target and not reads):
             self.down()
         elif not reads or writes < 3:

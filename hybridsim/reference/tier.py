@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
 from hybridsim.foundation.machine_parameters import HddParameters, RebuildParameters, TierParameters
@@ -18,8 +19,7 @@ from hybridsim.reference.runs import split, touched
 Health = Enum("Health", "WHOLE FAILED REBUILDING")  # of a member
 
 
-@dataclass
-class Range:
+class Range(NamedTuple):
     """Bytes of one member."""
 
     member: int
@@ -108,36 +108,33 @@ class Tier(Store):
         if self.line:
             self.line.popleft()()
         if self.is_idle and self.rebuild is not None:
-            self.rebuild.array_idle()
+            self.rebuild.quiet_since = self.clock.now
+            self.rebuild.look()
 
     def to_all(self, op: int, done: Done) -> None:
         """Send a FLUSH, DISCARD or empty request to every member that has not failed."""
-        each_of([self.of_member(op, n, 0, 0) for n in self.not_failed()], done)
+        each_of([self.to_member(op, n, 0, 0) for n in self.not_failed()], done)
 
     def not_failed(self) -> list[int]:
         """Return the members that take writes."""
         return [n for n, each in enumerate(self.members) if each.health != Health.FAILED]
 
-    def of_member(self, op: int, number: int, start: int, end: int) -> Step:
+    def to_member(self, op: int, number: int, start: int, end: int) -> Step:
         """Return a request for a range of a member as a step."""
-        return partial(self.to_member, op, Range(number, start, end))
+        return partial(in_turn, self.accessing(op, self.members[number], start, end))
 
-    def to_member(self, op: int, where: Range, done: Done) -> None:
+    def accessing(self, op: int, member: Member, start: int, end: int) -> Iterator[Step]:
         """Submit a range to a member's device."""
-        member, began = self.members[where.member], self.clock.now
-
-        def complete() -> None:
-            member.began.remove(began)
-            self.counters["requests_ns"] += self.clock.now - began
-            if not member.began:
-                self.counters["in_use_ns"] += self.clock.now - member.idle_until
-            done()
-
+        began = self.clock.now
         if not member.began:
             member.idle_until = began
         member.began.append(began)
-        member.head = where.end
-        member.device.submit(op, where.start, where.end - where.start, complete)
+        member.head = end
+        yield partial(member.device.submit, op, start, end - start)
+        member.began.remove(began)
+        self.counters["requests_ns"] += self.clock.now - began
+        if not member.began:
+            self.counters["in_use_ns"] += self.clock.now - member.idle_until
 
     def usage(self) -> dict[str, int]:
         """Return the summed request times and the summed in-use times of the members (2.5.5)."""
@@ -153,26 +150,23 @@ class Tier(Store):
         """Read the data, or what they are reconstructed from where a member is lost."""
         parts = Parts(done)
         for each in self.ranges(offset, length):
-            self.to_member(Op.READ, each, parts.another())
+            self.to_member(Op.READ, *each)(parts.another())
 
     def write(self, op: int, offset: int, length: int, done: Done) -> None:
         """Write to all members that hold the data or their parity."""
         if self.parities:
-            self.parity_writes.submit(op, self.segments(offset, length), done)
-            return
-        pieces = joined_pieces(self.pieces_written(offset, length))
-        each_of([partial(self.to_member, op, each) for each in pieces], done)
+            take = partial(self.parity_writes.take, op)
+            each_of([partial(take, each) for each in self.segments(offset, length)], done)
+        else:
+            pieces = joined_pieces(self.pieces_written(offset, length))
+            each_of([self.to_member(op, *each) for each in pieces], done)
 
     # Where bytes lie.
 
-    def parity_member(self, row: int) -> int:
-        """Return the member that holds P of a row; Q is on the next member."""
-        n = len(self.members)
-        return (n - 1) - row % n
-
     def data_member(self, row: int, index: int) -> int:
-        """Return the member that holds a data chunk of a row with parity."""
-        return (self.parity_member(row) + self.parities + index) % len(self.members)
+        """Return the member of a data chunk of a row; P, and Q behind it, precede the first."""
+        n = len(self.members)
+        return ((n - 1) - row % n + self.parities + index) % n
 
     def place(self, chunk: int, copy: int = 0) -> tuple[int, int]:
         """Return the member of a copy of a chunk, and the first byte of the copy there."""
@@ -288,7 +282,7 @@ def joined_pieces(pieces: Iterable[Range]) -> Iterator[Range]:
     for piece in pieces:
         before = opened.get(piece.member)
         if before is not None and before.end == piece.start:
-            before.end = piece.end
+            opened[piece.member] = before._replace(end=piece.end)
             continue
         opened[piece.member] = piece
         if before is not None:
@@ -346,10 +340,6 @@ class ParityWrites:
         self.tier = tier
         self.by_row: dict[int, list[SegmentWrite]] = defaultdict(list)  # oldest first
 
-    def submit(self, op: int, segments: list[Segment], done: Done) -> None:
-        """Write all segments of a request."""
-        each_of([partial(self.take, op, segment) for segment in segments], done)
-
     def take(self, op: int, segment: Segment, done: Done) -> None:
         """Begin a segment, or let it wait, or merge it into the segment before it."""
         new, row = SegmentWrite(op, segment, done), self.by_row[segment.row]
@@ -390,10 +380,10 @@ class ParityWrites:
         start, end = tier.bytes_of(write.segment)
         write.state = "reads"
         sources = self.sources(write.segment, end)
-        yield partial(each_of, [tier.of_member(Op.READ, n, start, end) for n in sorted(sources)])
+        yield partial(each_of, [tier.to_member(Op.READ, n, start, end) for n in sorted(sources)])
         write.state = "writes"
         members = self.written_members(write.segment) & {*tier.not_failed()}
-        yield partial(each_of, [tier.of_member(write.op, n, start, end) for n in sorted(members)])
+        yield partial(each_of, [tier.to_member(write.op, n, start, end) for n in sorted(members)])
         row.remove(write)
         for done in write.joined:
             tier.clock.at(tier.clock.now, done)
@@ -452,7 +442,7 @@ class Rebuild:
         self.oldest = 0  # the first piece that is not written
         self.written: set[int] = set()  # pieces written beyond it
         self.free = self.due = 0  # next start by the maximum rate, and by the minimum rate
-        self.quiet_since = self.clock.now
+        self.quiet_since = self.clock.now  # when the array became idle
         self.timer: int | None = None
         self.set_timer(self.clock.now)
 
@@ -465,11 +455,6 @@ class Rebuild:
     def is_over(self) -> bool:
         """Whether all pieces are written."""
         return self.oldest == len(self.pieces)
-
-    def array_idle(self) -> None:
-        """Note that the array has become idle."""
-        self.quiet_since = self.clock.now
-        self.look()
 
     def look(self) -> None:
         """Begin the pieces that may begin now; set a timer for the next one."""
@@ -515,8 +500,8 @@ class Rebuild:
         self.due = min(self.due, self.clock.now)
         self.due += (end - start) * SECOND // self.rates.min_bytes_per_s
         sources = self.sources(start, end)
-        yield partial(each_of, [partial(self.tier.to_member, Op.READ, each) for each in sources])
-        yield self.tier.of_member(Op.WRITE, self.member, start, end)
+        yield partial(each_of, [self.tier.to_member(Op.READ, *each) for each in sources])
+        yield self.tier.to_member(Op.WRITE, self.member, start, end)
         self.written.add(piece)
         while self.oldest in self.written:
             self.written.remove(self.oldest)

@@ -6,7 +6,7 @@ from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.foundation.machine_parameters import VolumeParameters
 from hybridsim.reference.clock import Clock, Done
 from hybridsim.reference.device import Device
-from hybridsim.reference.limits import Buckets
+from hybridsim.reference.limits import Bucket, admit
 
 
 class Volume(Device):
@@ -15,7 +15,7 @@ class Volume(Device):
     def __init__(self, clock: Clock, parameters: VolumeParameters, member: int) -> None:
         super().__init__(clock)
         self.parameters = parameters
-        self.buckets = Buckets(parameters.limits)
+        self.buckets = [Bucket(each) for each in parameters.limits]
         self.first_draw = mixed((parameters.seed + 0x9E3779B1 * (member + 1)) % 2**32)
         self.requests = 0
         self.last_end: int | None = None
@@ -62,7 +62,7 @@ class Volume(Device):
     def admit(self, op: Op, length: int) -> int:
         """Return when a request may pass; count its wait by the limit that causes it."""
         now = self.clock.now
-        start, binding = self.buckets.admit(now, op, length)
+        start, binding = admit(self.buckets, now, op, length)
         if binding is not None:
             kind = "bandwidth" if binding.parameters.unit_bytes == 1 else "iops"
             self.counters[f"{kind}_limit_ns"] += start - now

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby, takewhile
+from operator import itemgetter
+from typing import Any
 
 from hybridsim.foundation.cache_parameters import WritecacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, Op, Path, Reason, Restart
 from hybridsim.reference.cache import Verdict
 from hybridsim.reference.clock import (
     Alarm,
-    Clock,
     Done,
     Parts,
     Step,
@@ -22,7 +23,7 @@ from hybridsim.reference.clock import (
     in_turn,
     nothing,
 )
-from hybridsim.reference.device import Cache, Store
+from hybridsim.reference.device import Cache, Copier, Part
 from hybridsim.reference.runs import covered, runs, touched
 
 SUPERBLOCK_BYTES, REGION_BYTES, REGION_SLOTS = 4 * 1024, 64 * 1024, 4096
@@ -56,11 +57,11 @@ class Awaited:
         return ended
 
 
-class Commits:
+class Commits(Part["Writecache", WritecacheParameters]):
     """Makes written data and metadata durable."""
 
     def __init__(self, cache: Writecache) -> None:
-        self.cache, self.fast = cache, cache.fast
+        super().__init__(cache)
         self.start = len(cache.slots) * cache.size
         self.locked = False
         self.allocated = 0  # slots since the last commit began
@@ -120,16 +121,15 @@ QUEUE_MAX = 256
 READ_BYTES = 1280 * 1024
 
 
-class Copier:
-    """Copies runs of slots in order; it sleeps while the disk holds back one of its writes."""
+class RunCopier(Copier["Writecache", WritecacheParameters]):
+    """Copies runs of slots in order."""
 
     def __init__(self, cache: Writecache) -> None:
-        self.cache = cache
+        super().__init__(cache)
         self.to_read: deque[list[Slot]] = deque()
         self.to_write: deque[list[Slot]] = deque()
         self.done: deque[list[Slot]] = deque()
         self.reading = self.writing = 0
-        self.sleeps = False
 
     def work(self) -> None:
         """Write what is read, read what is added, and report what is done, until it sleeps."""
@@ -142,7 +142,9 @@ class Copier:
         if self.to_read:
             return
         while self.done:
-            self.cache.take_written(self.done.popleft())
+            self.cache.landed.append(self.done.popleft())
+            if not self.cache.flushing:
+                in_turn(self.cache.freeing())
         self.cache.call_writer()
 
     @property
@@ -152,14 +154,15 @@ class Copier:
 
     def read(self) -> Iterator[Step]:
         """Read the first copy, and those behind it that lie in the next slots."""
-        together = [self.to_read.popleft()]
-        while self.to_read and self.to_read[0][0].number == together[-1][-1].number + 1:
-            if (sum(map(len, together)) + len(self.to_read[0])) * self.cache.size > READ_BYTES:
+        together, size = [self.to_read.popleft()], self.cache.size
+        first, length = together[0][0].number, len(together[0]) * size
+        while self.to_read and self.to_read[0][0].number == first + length // size:
+            if length + len(self.to_read[0]) * size > READ_BYTES:
                 break
             together.append(self.to_read.popleft())
+            length += len(together[-1]) * size
         self.reading += 1
-        at, blocks = together[0][0].number * self.cache.size, sum(map(len, together))
-        yield partial(self.cache.fast.submit, Op.READ, at, blocks * self.cache.size)
+        yield partial(self.fast.submit, Op.READ, first * size, length)
         self.reading -= 1
         self.to_write.extend(together)
         self.work()
@@ -167,19 +170,10 @@ class Copier:
     def write(self, copy: list[Slot]) -> Iterator[Step]:
         """Write a copy, and sleep if the disk holds it back."""
         self.writing += 1
-        yield partial(self.send, self.cache.extent([slot.block for slot in copy]))
+        yield partial(self.write_back, *self.cache.extent([slot.block for slot in copy]))
         self.writing -= 1
         self.done.append(copy)
-        self.cache.counts["blocks_written_back"] += len(copy)
-        self.work()
-
-    def send(self, extent: tuple[int, int], done: Done) -> None:
-        """Send a write; sleep until it is let in."""
-        self.sleeps = self.cache.slow.submit_background(Op.WRITE, *extent, done, self.wake)
-
-    def wake(self) -> None:
-        """Work on."""
-        self.sleeps = False
+        self.counts["blocks_written_back"] += len(copy)
         self.work()
 
 
@@ -211,59 +205,51 @@ class Job:
     held: Done | None = None  # a part that is open while the job waits for a slot
 
 
-class Writecache(Cache):
+class Writecache(Cache[WritecacheParameters]):
     """dm-writecache, with its queue of requests and its writer."""
 
-    parameters: WritecacheParameters
-
-    def __init__(
-        self, clock: Clock, parameters: WritecacheParameters, slow: Store, fast: Store
-    ) -> None:
-        super().__init__(clock, parameters, slow, fast)
-        self.size = parameters.block_bytes
-        self.slots = [Slot(number) for number in range(parameters.blocks)]
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.size = self.parameters.block_bytes
+        self.slots = [Slot(number) for number in range(self.parameters.blocks)]
         self.free = deque(self.slots)
         self.cached: dict[int, Slot] = {}
         self.order: dict[Slot, None] = {}  # not being written back, in order of allocation
         self.queue: deque[Job] = deque()
         self.commits = Commits(self)
-        self.timer = Alarm(clock, self.autocommit)
+        self.timer = Alarm(self.clock, self.autocommit)
         self.commits_next = False  # whether the timer found the cache locked
-        self.server = Alarm(clock, self.serve_first)
-        self.writer = Alarm(clock, lambda: in_turn(self.begin_pass()))
+        self.server = Alarm(self.clock, self.serve_first)
+        self.writer = Alarm(self.clock, lambda: in_turn(self.begin_pass()))
         self.drains = False
-        self.copier = Copier(self)
+        self.copier = RunCopier(self)
         self.around = 0
-        self.quiet = -parameters.pause_writeback_ns
-        self.pause_writeback_ns = parameters.pause_writeback_ns
         self.next_pass = 0  # the earliest begin of the next pass
-        self.landed: list[list[Slot]] = []
+        self.landed: list[list[Slot]] = []  # copies that are written
         self.flushing = False
         self.chooses = False  # whether a commit is the writer's, which then chooses
         self.frees: Done | None = None  # frees copies, when the lock is free
-        self.high, self.low = parameters.high_watermark_blocks, parameters.low_watermark_blocks
+        p = self.parameters
+        self.high, self.low = p.high_watermark_blocks, p.low_watermark_blocks
+        self.quiet, self.pause_writeback_ns = -p.pause_writeback_ns, p.pause_writeback_ns
         self.cleans = False  # whether it caches no more blocks
 
     def after(self, old: Writecache, how: Restart) -> None:
         """Start now, with the blocks of another one that has stopped (2.17)."""
-        self.counts = old.counts
+        super().after(old, how)
         self.commits.count = old.commits.count
         self.cleans = how == Restart.CLEANER
         if self.cleans:
             self.high = self.low = self.pause_writeback_ns = 0
-        newest: dict[int, int] = {}  # slots by block
-        for slot in old.slots:
-            if slot.block < 0 or (how == Restart.UNCLEAN and not slot.committed):
-                continue
-            if slot.block not in newest or not slot.flies:  # the one that flies is older
-                newest[slot.block] = slot.number
-        numbers = {number: block for block, number in newest.items()}
-        for number in sorted(numbers):
-            slot = self.slots[number]
-            slot.block, slot.committed = numbers[number], True
-            self.cached[slot.block] = slot
-            self.order[slot] = None
-        self.free = deque(slot for slot in self.slots if slot.number not in numbers)
+        held = [slot for slot in old.slots if slot.block >= 0]
+        kept = [slot for slot in held if slot.committed or how != Restart.UNCLEAN]
+        kept.sort(key=lambda slot: not slot.flies)  # of a block's two slots the older one flies
+        newest = {slot.block: slot.number for slot in kept}
+        for block, number in sorted(newest.items(), key=itemgetter(1)):
+            self.slots[number].block, self.slots[number].committed = block, True
+            self.cached[block] = self.slots[number]
+            self.order[self.slots[number]] = None
+        self.free = deque(slot for slot in self.slots if slot.block < 0)
         self.check()
 
     @property
@@ -286,12 +272,9 @@ class Writecache(Cache):
         if op == Op.FLUSH or length == 0:
             op, offset, length, flags = Op.FLUSH, 0, 0, 0
         blocks = len(touched(offset, offset + length, self.size))
-        verdict = {
-            Op.READ: Verdict(Path.HIT, Reason.NONE, blocks),
-            Op.WRITE: Verdict(Path.BYPASS, Reason.WRITE, blocks),
-            Op.DISCARD: Verdict(Path.BYPASS, Reason.DISCARD, 0),
-            Op.FLUSH: Verdict(Path.BYPASS, Reason.FLUSH, 0),
-        }[op]
+        verdict = Verdict(Path.HIT, Reason.NONE, blocks)
+        if op != Op.READ:
+            verdict = Verdict(Path.BYPASS, Reason[op.name], blocks if op == Op.WRITE else 0)
 
         def jobs() -> Iterator[Step]:
             if flags & PREFLUSH:
@@ -325,7 +308,7 @@ class Writecache(Cache):
                 self.read(job)
             case Op.FLUSH:
                 self.counts["flushes"] += 1
-                self.slow.submit(Op.FLUSH, 0, 0, self.passing(job))
+                in_turn(self.passing(Op.FLUSH, 0, 0), job.parts.another())
                 self.commits.begin(job.parts)
             case Op.DISCARD:
                 self.discard(job)
@@ -448,22 +431,17 @@ class Writecache(Cache):
         """Write blocks to the slow tier; return their number."""
         blocks = [*takewhile(lambda block: block not in self.cached, job.blocks)]
         self.counts["writes_around"] += len(blocks)
-        self.slow.submit(Op.WRITE, *self.extent(blocks), self.passing(job))
+        in_turn(self.passing(Op.WRITE, *self.extent(blocks)), job.parts.another())
         return len(blocks)
 
-    def passing(self, job: Job) -> Done:
-        """Return what ends a WRITE or FLUSH that passes the cache by: it puts write-back off."""
-        part = job.parts.another()
+    def passing(self, op: Op, offset: int, length: int) -> Iterator[Step]:
+        """Send a WRITE or FLUSH to the slow tier, past the cache: it puts write-back off."""
         self.around += 1
-
-        def done() -> None:
-            self.around -= 1
-            self.quiet = self.clock.now
-            if not self.around:
-                self.call_writer()
-            part()
-
-        return done
+        yield partial(self.slow.submit, op, offset, length)
+        self.around -= 1
+        self.quiet = self.clock.now
+        if not self.around:
+            self.call_writer()
 
     def unlock(self) -> None:
         """Let go on what waits for the lock, unless it is taken again."""
@@ -555,12 +533,6 @@ class Writecache(Cache):
             if not is_next or slot.flies or not slot.committed or slot.older is not None:
                 return
             yield slot
-
-    def take_written(self, copy: list[Slot]) -> None:
-        """Take a copy that the worker reports."""
-        self.landed.append(copy)
-        if not self.flushing:
-            in_turn(self.freeing())
 
     def freeing(self) -> Iterator[Step]:
         """Flush the slow tier for all written copies, free their slots, and make that durable."""
