@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,21 +14,9 @@ from hybridsim.engine.think import Waits
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, Flag, Op
 from hybridsim.requests.inflight import Batch
-from hybridsim.requests.pages import Chunked, check_real
+from hybridsim.requests.pages import check_real
 from hybridsim.requests.rows import Requests
-
-
-class Named(Chunked, Protocol):
-    """Requests with a name: a trace, or observed requests."""
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        ...
-
-    def from_first(self) -> Iterator[Requests]:
-        """Yield the requests with the first one at time 0."""
-        ...
+from hybridsim.traces.trace import Trace
 
 
 @dataclass
@@ -49,7 +36,7 @@ class Sent:
 
 
 def batches(
-    trace: Named,
+    trace: Trace | Sent,
     speed: float = 1.0,
     with_waits: bool = False,
     watch: Callable[[Requests], None] = lambda chunk: None,
