@@ -349,13 +349,10 @@ class Runs:
     def tried(self) -> list[Tried]:
         """Return the results by size, all from the same request on."""
         first = self._first
-        for number in range(len(self._rows.get(first, ())), len(self.results)):
-            candidate, size = self._ran[number]
-            self._rows.setdefault(first, []).append(
-                Tried.of(candidate, size, self.results[number], self._require, first)
-            )
-        results = self._rows.get(first, [])
-        return sorted(results, key=lambda one: (one.size_bytes, one.name))
+        rows = self._rows.setdefault(first, [])
+        for (candidate, size), result in list(zip(self._ran, self.results))[len(rows) :]:
+            rows.append(Tried.of(candidate, size, result, self._require, first))
+        return sorted(rows, key=lambda one: (one.size_bytes, one.name))
 
     def best(self) -> list[Candidate]:
         """Return the candidates to search: those that meet the requirements with the smallest SSD.
