@@ -45,7 +45,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from coverage_cases import Case  # noqa: E402
 from decision_traces import in_memory  # noqa: E402
 
-from hybridsim.answers.advice.bill import NS_PER_MS, cost_per_ms  # noqa: E402
+from hybridsim.answers.advice.alternatives import NS_PER_MS, cost_per_ms  # noqa: E402
 from hybridsim.answers.intervals import (  # noqa: E402
     MODEL,
     TRACE,

@@ -61,7 +61,7 @@ COUNTERPARTS = {
         "arc.py", "s3_fifo.py", "sieve.py", "lhd.py", "lirs.py", "w_tinylfu.py", "queues.py",
         "memory.py")),
     "learned": tuple(POLICIES + name for name in ("learned/policy.py", "learned/reuse.py",
-        "learned/habits.py", "learned/lessons.py", "learned/decisions.py", "budget.py")),
+        "learned/habits.py", "learned/lessons.py", "budget.py")),
     "bcache": tuple(BCACHE + name for name in ("target.py", "inserts.py", "bypass.py",
         "writeback.py")),
     "bcache_buckets": tuple(BCACHE + name for name in ("buckets.py", "keys.py", "journal.py")),

@@ -58,11 +58,11 @@ def requests(rows):
 
 
 def test_amdahls_bound_is_what_the_applications_own_time_leaves():
-    activity = Activity()
+    activity = Activity(100 * MS)
     activity.add(requests([(0, 30, True, 0, 1), (10, 40, True, 9, 2)]))
     activity.add(requests([(80, 90, True, 1, 1), (95, None, False, 0, 3)]))
-    assert activity.busy_share(100 * MS) == 0.5
-    assert activity.most_gain(100 * MS) == 2.0
+    assert activity.busy_share == 0.5
+    assert activity.most_gain == 2.0
     assert activity.outstanding == 70 / 50
     assert activity.all_of_them.gaps.max_ns == 40 * MS
 
@@ -70,7 +70,7 @@ def test_amdahls_bound_is_what_the_applications_own_time_leaves():
 def test_what_is_sequential_is_so_within_a_process():
     """Two processes read on by turns: to the disk it looks random, each of them is sequential."""
     rows = [(t, t + 1, True, t // 2 + 1000 * (t % 2), 1 + t % 2) for t in range(100)]
-    activity = Activity()
+    activity = Activity(SECOND)
     for start in range(0, 100, 7):
         activity.add(requests(rows[start : start + 7]))
     assert activity.whole.sequential_reads == 98
@@ -78,10 +78,10 @@ def test_what_is_sequential_is_so_within_a_process():
 
 
 def test_without_completions_nothing_is_known_of_its_time():
-    activity = Activity()
+    activity = Activity(SECOND)
     activity.add(requests([(0, None, True, 0, UNKNOWN)]))
-    assert activity.busy_share(SECOND) is None
-    assert activity.most_gain(SECOND) is None
+    assert activity.busy_share is None
+    assert activity.most_gain is None
     assert activity.processes == []
 
 
@@ -149,7 +149,7 @@ def machine(
         installable=kind != "page", effort=effort_of(kind), keeps_writes=mode == "write-back",
         name=f"{kind} {mode}", setting=setting,
     )  # fmt: skip
-    bought = SimpleNamespace(cost=cost, total=cost + 1000)
+    bought = SimpleNamespace(cost=cost, total_cost=cost + 1000)
     return SimpleNamespace(
         candidate=candidate,
         sure=low,
@@ -335,7 +335,7 @@ def test_ssds_are_bought_whole_and_mirrored_where_writes_are_on_them_alone():
     assert (through.drives, back.drives) == (1, 2)
     assert through.cost == pytest.approx(1920 * price.price.ssd_per_gb)
     assert back.cost == pytest.approx(2 * through.cost)
-    assert through.total == pytest.approx(through.cost + through.disks_cost)
+    assert through.total_cost == pytest.approx(through.cost + through.disks_cost)
 
 
 def options(said="", names=NAMES, data=None, volume=0):

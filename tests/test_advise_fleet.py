@@ -90,7 +90,7 @@ def test_the_purchase_is_of_those_with_a_use():
     assert (result.later, result.later_cost) == (2, 200.0)
     assert result.waits.members == 1  # the disks of d have a growing queue without the cache
     assert result.waits.gain == pytest.approx(4)
-    assert result.waits.interval == pytest.approx((2, 8))
+    assert (result.waits.low, result.waits.high) == pytest.approx((2, 8))
     document = plain(result.to_dict())
     assert document["answers"] == {"yes": 2, "no": 1, "unsure": 1, "failed": 1}
     lines = text(result).splitlines()

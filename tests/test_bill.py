@@ -6,8 +6,7 @@ import pytest
 from html_documents import replayed
 from test_html import Parsed
 
-from hybridsim.answers.advice.alternatives import pricing
-from hybridsim.answers.advice.bill import bill
+from hybridsim.answers.advice.alternatives import bill, pricing
 from hybridsim.answers.result import plain
 from hybridsim.foundation.wording import money, ranged_money
 from hybridsim.scenario import Scenario

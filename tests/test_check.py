@@ -27,7 +27,8 @@ from hybridsim.answers.check.judging import (
 )
 from hybridsim.answers.check.observed import Io, human_bytes, read, snapshot
 from hybridsim.answers.check.promise import Course, Part, Promise
-from hybridsim.answers.setup import KINDS, Site, plan
+from hybridsim.answers.setup import KINDS, plan
+from hybridsim.answers.setup.plan import Site
 from hybridsim.cli import cli
 from hybridsim.foundation.errors import HybridsimError, MeasurementError, UsageError
 from hybridsim.studies import check as study
@@ -565,6 +566,17 @@ def test_a_real_run_with_half_its_hits_is_beyond(tmp_path):
     assert verdicts(result)[HIT] == "beyond, worse"
     assert verdicts(result)[PROMOTIONS] == "within"
     assert "Writeback throttling of the disk (wbt) was off" in " ".join(result.reasons)
+
+
+def test_a_page_cache_is_simulated_again_on_a_capture(tmp_path):
+    """It has no counters of its own, and no reads that pass by it are counted."""
+    promise, load = tmp_path / "promise.json", "gen:zipf,requests=300,span=16MiB,rate=100"
+    options = ["--cache", "page", "--cache-size", "4MiB", "--json", str(promise)]
+    done = CliRunner().invoke(cli, ["replay", load, *options])
+    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(cli, ["check", str(promise), "--capture", load])
+    assert done.exit_code == 0, done.output
+    assert "page, write-through" in done.output
 
 
 def test_setup_saves_the_promise(tmp_path):

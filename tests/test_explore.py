@@ -22,7 +22,6 @@ from hybridsim.foundation.wording import in_table
 from hybridsim.show import schemas
 from hybridsim.show.explore import bands, text
 from hybridsim.show.html import of
-from hybridsim.studies.disks_alone import SharedAlone
 from hybridsim.studies.explore import planning
 from hybridsim.studies.explore.axes import CACHE, SIZE, axes, values_at, with_served
 from hybridsim.studies.explore.exploring import (
@@ -35,6 +34,7 @@ from hybridsim.studies.explore.exploring import (
 )
 from hybridsim.studies.explore.surface import LINEAR, LOG, Coordinates, Surface
 from hybridsim.studies.replay import replay
+from hybridsim.studies.runs import SharedAlone
 from hybridsim.studies.sweep.figures import BLOCKS, INTERVALS
 from hybridsim.studies.sweep.named_trace import NamedTrace
 from hybridsim.studies.sweep.point import point, replayed

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.verdict import Step, beside
 from hybridsim.cli import cli
-from hybridsim.studies.disks_alone import Alone
 from hybridsim.studies.others import with_others
+from hybridsim.studies.runs import Alone
 
 WRITES = "gen:random,span=1GiB,read=10%,rate=60,requests=3000"
 SITE = Scenario.default().with_options(cache_size="32MiB")

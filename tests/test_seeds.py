@@ -10,7 +10,7 @@ from fakes import result as fake_result
 from hybridsim import Scenario, Trace
 from hybridsim.answers.requirements import parse_all
 from hybridsim.studies.bench import Bench, Point, over_seeds
-from hybridsim.studies.repeated import repeated
+from hybridsim.studies.others import repeated
 from hybridsim.studies.sweep import seeds as chance
 from hybridsim.studies.sweep.seeds import estimate
 
@@ -44,7 +44,7 @@ def drawn(monkeypatch):
         known = Load(seconds=300, seed=scenario.seed)
         return fake_result(known, scenario=SITE).with_requirements(how.get("require", ()))
 
-    monkeypatch.setattr("hybridsim.studies.repeated.replay", fake)
+    monkeypatch.setattr("hybridsim.studies.others.replay", fake)
     return seeds
 
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from setup_read_back import commands
 
 from hybridsim import Scenario
-from hybridsim.answers.setup import DISTRIBUTIONS, KINDS, SECTIONS, Site, bcache, plan
-from hybridsim.answers.setup.buying import choose, price_list
-from hybridsim.answers.setup.plan import EXTENT_BYTES, partition
+from hybridsim.answers.setup import KINDS, bcache, plan
+from hybridsim.answers.setup.plan import DISTRIBUTIONS, EXTENT_BYTES, SECTIONS, Site, partition
 from hybridsim.cli import cli
 from hybridsim.cli.setup import PARTS, SYSTEMS
 from hybridsim.foundation.errors import HybridsimError, UsageError
 from hybridsim.foundation.units import parse_percent
+from hybridsim.studies.setup import choose, price_list
 
 ROOT = Path(__file__).parent.parent
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

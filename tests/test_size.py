@@ -277,7 +277,7 @@ def test_the_figures_of_the_answer_are_those_of_the_table_unless_its_own_phase_i
 
     def tried(alike_ns, own_ns):
         both = [[Checked(require, ns, ns < 4e6, "")] for ns in (alike_ns, own_ns)]
-        return Tried("bcache", "write-back", "", 1 << 20, *[None] * 8, *both)
+        return Tried("bcache write-back", "bcache", "write-back", "", 1 << 20, *[None] * 8, *both)
 
     assert tried(2.97e6, 2.90e6).decisive[0].value == 2.97e6
     assert tried(2.97e6, 4.10e6).decisive[0].value == 4.10e6

@@ -7,14 +7,13 @@ import pytest
 from captures import TRACES
 from click.testing import CliRunner
 
-from hybridsim.caches.policies.learned.decisions import EARLY, FILLED, HIT, RIVAL, SCAN, UNKNOWN
 from hybridsim.cli import cli
 from hybridsim.foundation.cache_parameters import WRITE_PRICE
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import UsageError
 from hybridsim.show.why import text
 from hybridsim.studies.hits import hits
-from hybridsim.studies.why import why
+from hybridsim.studies.why import EARLY, FILLED, HIT, RIVAL, SCAN, UNKNOWN, why
 from hybridsim.traces.trace import Trace
 
 DEMO = TRACES / "demo" / "rocksdb_mixgraph.blktrace.0.zst"
@@ -50,7 +49,7 @@ def test_a_page_is_resident_from_its_admission_on(answer):
     was_in = False
     for each in page.decisions:
         assert was_in or each.because != HIT
-        was_in = each.is_in
+        was_in = each.because in (HIT, FILLED, EARLY)
     assert {HIT, FILLED, SCAN} <= {each.because for each in page.decisions}
 
 

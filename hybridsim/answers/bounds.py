@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hybridsim.answers.forecast import WORTH_IT
+from hybridsim.answers.forecast import NO, UNSURE, WORTH_IT
 from hybridsim.foundation.documents import Document
 from hybridsim.foundation.in_notebooks import DataFrame, frame_of
 from hybridsim.storage.drives import SolidState
@@ -44,20 +44,31 @@ class Case(Document):
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Busiest(Document):
+    """The interval with the most requests."""
+
+    at: str  # its end, as printed
+    requests_per_s: float
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True)
+class Bounds(Document):
     """The answers for one device."""
 
+    source: str  # of the averages
     device: str
+    drive: str
     intervals: int
     requests_per_s: float
     read_share: float | None  # of the requests; None: unknown
     mean_read_bytes: float | None
     busy: float | None
-    busiest: Interval  # with the most requests
+    answer: str  # NO: even the best case is no use, so that no cache of these kinds can be
     cases: tuple[Case, ...]
-    busiest_cases: tuple[Case, ...]
-    written_bytes_per_day: float  # upper limit: every write and every read goes to the SSD once
-    life_years: float | None  # lower limit, of the drive's rated endurance; None: not rated
+    busiest: Busiest
+    ssd_bytes_per_day_at_most: float  # every write and every read goes to the SSD once
+    ssd_life_years_at_least: float | None  # by the drive's rated endurance; None: not rated
 
     def frame(self) -> DataFrame:
         """Return a pandas frame: a row per mode of caches, for all intervals and for the busiest.
@@ -65,13 +76,8 @@ class Bounds:
         Columns: `of` (all or busiest), `mode`, `now_ns`, `best_ns` and `worst_ns` (mean latencies
         of all requests), `gain_at_least`, `gain_at_most`.  Needs pandas (`hybridsim[notebooks]`).
         """
-        both = (("all", self.cases), ("busiest", self.busiest_cases))
+        both = (("all", self.cases), ("busiest", self.busiest.cases))
         return frame_of({"of": name, **each.to_dict()} for name, cases in both for each in cases)
-
-    @property
-    def is_no(self) -> bool:
-        """Whether even the best case is no use: no cache of these kinds can be."""
-        return all(case.gain_at_most < WORTH_IT for case in self.cases)
 
     @property
     def is_streaming(self) -> bool:
@@ -79,7 +85,7 @@ class Bounds:
         return (self.mean_read_bytes or 0) >= LARGE_BYTES
 
 
-def bounds(intervals: Sequence[Interval], drive: SolidState) -> Bounds | None:
+def bounds(intervals: Sequence[Interval], drive: SolidState, source: str = "") -> Bounds | None:
     """Return the bounds for a cache on `drive`; None: no request in any interval."""
     busy = [one for one in intervals if one.requests_per_s > 0]
     if not busy:
@@ -91,18 +97,21 @@ def bounds(intervals: Sequence[Interval], drive: SolidState) -> Bounds | None:
     all_bytes = read_bytes + sum(one.write_bytes_per_s for one in busy)
     shares = [one.busy for one in intervals if one.busy is not None]
     busiest = max(busy, key=lambda one: one.requests_per_s)
+    cases = _cases(busy, drive)
     per_day = all_bytes / len(intervals) * DAY_S
     endurance = drive.endurance_bytes
     return Bounds(
+        source,
         busy[0].device,
+        drive.name or drive.like or "SSD",
         len(intervals),
         count / len(intervals),
         reads / count if is_split else None,
         read_bytes / reads if is_split and reads else None,
         sum(shares) / len(shares) if shares else None,
-        busiest,
-        _cases(busy, drive),
-        _cases([busiest], drive),
+        NO if all(case.gain_at_most < WORTH_IT for case in cases) else UNSURE,
+        cases,
+        Busiest(busiest.at, busiest.requests_per_s, _cases([busiest], drive)),
         per_day,
         endurance / per_day * DAY_S / YEAR_S if endurance and per_day else None,
     )

@@ -226,23 +226,23 @@ def _saved(judgement: Judgement) -> str:
         now, then = (span(each.disk_ns or 0) for each in (after, before))
         return f"The disks are busy for {now} instead of {then}: {change}"
     if in_time(judgement.goal, judgement.adapts):
-        now, then = _with_ends(judgement, "took", span(after.took_ns), span(before.took_ns))
+        now, then = _with_ends(judgement, "took")
         return f"The second half of the work takes {now} instead of {then}: {change}"
-    means = latency(after.both.mean_ns), latency(before.both.mean_ns)
-    now, then = _with_ends(judgement, "all", *means)
+    now, then = _with_ends(judgement, "all")
     return f"A request takes {now} on average instead of {then}: {change}"
 
 
-def _with_ends(judgement: Judgement, name: str, *words: str) -> tuple[str, ...]:
-    """Return a mean of the judged half, with the cache and without, each with its interval.
-
-    Those without an interval are the `words`.
-    """
-    known = (judgement.means[side].get(name) for side in ("cached", "none"))
-    return tuple(
-        each_words if each is None else ranged(each.value, each.low, each.high)
-        for each, each_words in zip(known, words)
-    )
+def _with_ends(judgement: Judgement, name: str) -> Iterator[str]:
+    """Yield a mean of the judged half, with the cache and without, with its interval if known."""
+    pair = judgement.judged
+    for side, each in (("cached", pair.cached), ("none", pair.plain)):
+        if known := judgement.means[side].get(name):
+            yield ranged(known.value, known.low, known.high)
+        elif name == "took":
+            yield span(each.took_ns)
+        else:
+            requests = {"read": each.reads, "write": each.writes, "all": each.both}
+            yield latency(requests[name].mean_ns)
 
 
 def _worse_tail(judgement: Judgement) -> str:
@@ -337,8 +337,7 @@ def _about_requests(result: Result, fewest: float = 0.0) -> Iterator[str]:
     ):
         if after.count <= fewest * both:
             continue
-        means = latency(after.mean_ns), latency(before.mean_ns)
-        now, then = _with_ends(result.judgement, name, *means)
+        now, then = _with_ends(result.judgement, name)
         mean = f"{now} on average instead of {then}"
         now, then = latency(after.percentile(99)), latency(before.percentile(99))
         slowest = f"stays {now}" if now == then else f"is {now} instead of {then}"

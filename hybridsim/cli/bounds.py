@@ -36,18 +36,17 @@ def bounds(
     trace.
     """
     from hybridsim.answers.bounds import bounds as bounded
-    from hybridsim.show.bounds import document, text
+    from hybridsim.show.bounds import text
     from hybridsim.storage.drives import SolidState
     from hybridsim.traces.averages import read
 
     drive = getattr(site.cache, "drive", None)
     if not isinstance(drive, SolidState):
         raise UsageError("bounds needs a cache on an SSD: choose one with --set cache.drive.like=")
-    result = bounded(read(file, device), drive)
+    result = bounded(read(file, device), drive, file)
     if result is None:
         raise TraceError(f"{printable(file)}: the device had no request: there is nothing to bound")
-    name = drive.name or drive.like or "SSD"
     if as_json:
-        args.echo_document(SCHEMA, document(result, name, file))
+        args.echo_document(SCHEMA, result.to_dict())
     else:
-        click.echo(text(result, name, printable(file), is_ascii(sys.stdout)))
+        click.echo(text(result, is_ascii(sys.stdout)))

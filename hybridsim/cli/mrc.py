@@ -61,15 +61,10 @@ def mrc(
         args.echo_document(SCHEMA, {"trace": trace.name, **curve.to_dict(POINTS)})
     elif as_csv:
         click.echo("pages,bytes,miss_ratio,error")
-        for pages, ratio, error in rows(curve.thinned(POINTS)):
+        for pages, ratio, error in curve.thinned(POINTS).points():
             click.echo(f"{pages},{pages * curve.page_bytes},{ratio:.6f},{error:.6f}")
     else:
         click.echo(drawn(curve))
-
-
-def rows(curve: Curve) -> list[tuple[int, float, float]]:
-    """Return the points of a curve."""
-    return list(zip(curve.pages.tolist(), curve.miss_ratio.tolist(), curve.error.tolist()))
 
 
 def knee(curve: Curve) -> str:
@@ -79,23 +74,17 @@ def knee(curve: Curve) -> str:
     why = no_knee(float(curve.miss_ratio[0]), float(curve.miss_ratio[-1]))
     if why is not None:
         return f"no knee: {why}"
-    size = human_size(int(curve.pages[curve.knee]) * curve.page_bytes)
     misses = percent(curve.miss_ratio[curve.knee])
-    return f"knee: {size} ({misses} misses); a larger cache gains little"
+    return f"knee: {human_size(curve.knee_bytes)} ({misses} misses); a larger cache gains little"
 
 
 def drawn(curve: Curve) -> str:
     """Return the curve as text: a plot, its knee, and a table of some sizes."""
-    from hybridsim.show.curve import draw
+    from hybridsim.show.curve import miss_ratios
 
     plot = min(columns() - 8, WIDEST)
     end = float(curve.pages[-1])
-    lines = draw(
-        curve.pages.astype(float), curve.miss_ratio, end, 1.0, plot, HEIGHT, is_ascii(sys.stdout),
-        gaps=False,
-    )  # fmt: skip
-    marks = {0: "100%", HEIGHT // 2: " 50%", HEIGHT - 1: "  0%"}
-    text = [f"{marks.get(row, ''):>5} |{line}" for row, line in enumerate(lines)]
+    text = miss_ratios(curve, plot, HEIGHT, is_ascii(sys.stdout), "|")
     text += [f"{'':6}+{'-' * plot}"]
     text += [f"{'':7}0{human_size(end * curve.page_bytes):>{plot - 1}}", ""]
     sentence = (
@@ -110,7 +99,7 @@ def drawn(curve: Curve) -> str:
         "",
         f"{'cache':>12}{'pages':>14}{'misses':>10}",
     ]
-    for pages, ratio, error in rows(curve.thinned(TABLE_ROWS)):
+    for pages, ratio, error in curve.thinned(TABLE_ROWS).points():
         doubt = f"  ± {error:.2%}" if error else ""
         text.append(f"{human_size(pages * curve.page_bytes):>12}{pages:>14,}{ratio:>10.2%}{doubt}")
     return "\n".join(text)

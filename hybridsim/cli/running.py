@@ -93,10 +93,9 @@ def run(
     RequirementError if a requirement is not met.
     """
     from hybridsim.show.terminal import write
-    from hybridsim.studies.disks_alone import Alone
-    from hybridsim.studies.others import with_others
-    from hybridsim.studies.repeated import repeated
+    from hybridsim.studies.others import repeated, with_others
     from hybridsim.studies.replay import replay
+    from hybridsim.studies.runs import Alone
 
     # warm_start: a saved cache may be updated
     check_folder(how.get("save_cache"), replaces="warm_start", what="a saved cache")

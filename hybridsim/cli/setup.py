@@ -81,8 +81,7 @@ def setup(
     a shell runs.
     """
 
-    from hybridsim.answers.setup import Site
-    from hybridsim.answers.setup.plan import SLOW
+    from hybridsim.answers.setup.plan import SLOW, Site
     from hybridsim.show.setup import text
     from hybridsim.studies.setup import setup as ask
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 
 import click
 
@@ -53,6 +54,6 @@ def why(
     trace = chosen.read()
     answer = explained(trace, offsets, cache_size, page, sequential_cutoff, write_price)
     if as_json:
-        args.echo_document(SCHEMA, {"trace": trace.name, **answer.to_dict()})
+        args.echo_document(SCHEMA, {"trace": trace.name, **asdict(answer)})
     else:
         click.echo(text(answer, is_ascii(sys.stdout)), nl=False)

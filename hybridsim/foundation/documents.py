@@ -26,9 +26,9 @@ class Document:
         return {name: in_json(getattr(self, name)) for name in _keys(type(self))}
 
 
-def headed(schema: str) -> dict[str, Any]:
-    """Return how each document of a command begins."""
-    return {"schema": schema, "tool": {"version": __version__}}
+def headed(schema: str, **keys: Any) -> dict[str, Any]:
+    """Return a document of a command: how each begins, then its own keys, for JSON."""
+    return {"schema": schema, "tool": {"version": __version__}, **in_json(keys)}
 
 
 def _keys(kind: type) -> list[str]:

@@ -143,22 +143,12 @@ def brings(document: Document) -> str:
     if pick["gain"] is None:
         return "Nothing is known yet: no caches could be compared."
     before, after = pick["judged"]["none"], pick["judged"]["cached"]
-    if in_time(document["goal"], pick["load_adapts"]):
-        now, then = (
-            mean(pick, side, "took", span(pick["judged"][side]["took_ns"]))
-            for side in ("cached", "none")
-        )
-        what = f"The same work takes {now} instead of {then}"
-    else:
-        now, then = (
-            mean(pick, side, "all", latency(_mean(pick["judged"][side])))
-            for side in ("cached", "none")
-        )
-        what = f"A request takes {now} on average instead of {then}"
+    takes = {"took": "The same work takes {}", "all": "A request takes {} on average"}
+    name = "took" if in_time(document["goal"], pick["load_adapts"]) else "all"
+    what = f"{takes[name].format(mean(pick, 'cached', name))} instead of {mean(pick, 'none', name)}"
     parts = [f"{what}: {_gain_of(document, pick)}"]
     parts += [
-        f"{name}s {mean(pick, 'cached', name, latency(after[name]['mean_ns']))} instead of "
-        f"{latency(before[name]['mean_ns'])}"
+        f"{name}s {mean(pick, 'cached', name)} instead of {latency(before[name]['mean_ns'])}"
         for name in ("read", "write")
         if after[name]["n"]
     ]
@@ -168,18 +158,21 @@ def brings(document: Document) -> str:
     return "; ".join(parts) + f". Over the whole run {factor(pick['whole_gain'])} times."
 
 
-def mean(row: Document, side: str, name: str, otherwise: str) -> str:
-    """Return a mean of the second half of the requests with its interval, if there is one."""
-    known = row["means"][side].get(name)
-    if known is None:
-        return otherwise
-    return ranged(known["value"], known["low"], known["high"])
+def mean(row: Document, side: str, name: str) -> str:
+    """Return a mean of the second half of the requests with its interval, if there is one.
 
-
-def _mean(stretch: Document) -> float | None:
-    known = [each for each in (stretch["read"], stretch["write"]) if each["n"]]
-    number = sum(each["n"] for each in known)
-    return sum(each["n"] * each["mean_ns"] for each in known) / number if number else None
+    `name` is "read", "write", "all" of both, or "took" for the duration of the work.
+    """
+    if known := row["means"][side].get(name):
+        return ranged(known["value"], known["low"], known["high"])
+    stretch = row["judged"][side]
+    if name == "took":
+        return span(stretch["took_ns"])
+    if name != "all":
+        return latency(stretch[name]["mean_ns"])
+    both = [each for each in (stretch["read"], stretch["write"]) if each["n"]]
+    number = sum(each["n"] for each in both)
+    return latency(sum(each["n"] * each["mean_ns"] for each in both) / number if number else None)
 
 
 def _gain_of(document: Document, row: Document) -> str:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hybridsim.answers.bounds import Bounds, Case
-from hybridsim.foundation.documents import in_json
+from hybridsim.answers.forecast import NO
+from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_count, human_rate, human_size
 from hybridsim.foundation.wording import lasting, latency, percent, times
 from hybridsim.show.page import page, paragraph, table
 
-OF_LOAD = ("intervals", "requests_per_s", "read_share", "mean_read_bytes", "busy")
 HEADS = ("mean of all requests", "now", "best", "worst", "gain at most")
 
 
-def text(bounds: Bounds, drive: str, source: str, ascii_only: bool = False) -> str:
+def text(bounds: Bounds, ascii_only: bool = False) -> str:
     """Return the report as text, at most 80 columns wide."""
     cases = [(case.mode, case) for case in bounds.cases]
     if bounds.intervals > 1:
-        cases += [(f"{case.mode}, busiest interval", case) for case in bounds.busiest_cases]
+        cases += [(f"{case.mode}, busiest interval", case) for case in bounds.busiest.cases]
     lines = [
         *paragraph("answer", _answer(bounds)),
-        *paragraph("load", _load(bounds, source)),
+        *paragraph("load", _load(bounds)),
         "",
         *table(HEADS, [_row(*each) for each in cases]),
         "",
-        *paragraph("SSD writes", _writes(bounds, drive)),
+        *paragraph("SSD writes", _writes(bounds)),
         *paragraph("why so wide", WHY),
         *paragraph("narrow it", _record(bounds)),
     ]
@@ -40,7 +38,7 @@ WHY = (
 
 def _answer(bounds: Bounds) -> str:
     most = max(case.gain_at_most for case in bounds.cases)
-    if bounds.is_no:
+    if bounds.answer == NO:
         return f"no: even if everything hit, requests would be only {times(most)} faster."
     answer = f"can't say: between nothing and {times(most)} faster, by what the load reads again."
     if bounds.is_streaming:
@@ -51,13 +49,14 @@ def _answer(bounds: Bounds) -> str:
     return answer
 
 
-def _load(bounds: Bounds, source: str) -> str:
+def _load(bounds: Bounds) -> str:
     rate = f"{human_count(bounds.requests_per_s)} requests a second"
     reads = "reads and writes not separated"
     if bounds.read_share is not None:
         reads = f"{percent(bounds.read_share)} reads"
     busy = "" if bounds.busy is None else f", busy {percent(bounds.busy)} of the time"
     number = f"{bounds.intervals} interval{'s' * (bounds.intervals != 1)}"
+    source = printable(bounds.source)
     return f"{bounds.device} in {source}: {number}, {rate}, {reads}{busy}."
 
 
@@ -66,15 +65,15 @@ def _row(name: str, case: Case) -> tuple[str, ...]:
     return (name, *map(latency, means), times(case.gain_at_most))
 
 
-def _writes(bounds: Bounds, drive: str) -> str:
-    day = f"at most {human_size(bounds.written_bytes_per_day)} a day"
-    rate = human_rate(bounds.written_bytes_per_day / 86_400)
-    text = f"{day} ({rate}), if every request went to the SSD once"
-    if bounds.life_years is None:
-        return f"{text}; the {drive} has no rated endurance."
-    life = lasting(bounds.life_years)
+def _writes(bounds: Bounds) -> str:
+    per_day, years = bounds.ssd_bytes_per_day_at_most, bounds.ssd_life_years_at_least
+    day = f"at most {human_size(per_day)} a day ({human_rate(per_day / 86_400)})"
+    text = f"{day}, if every request went to the SSD once; the {bounds.drive}"
+    if years is None:
+        return f"{text} has no rated endurance."
+    life = lasting(years)
     longer = "" if life.startswith("more") else " or longer"
-    return f"{text}; the {drive} would last {life}{longer}."
+    return f"{text} would last {life}{longer}."
 
 
 def _record(bounds: Bounds) -> str:
@@ -84,22 +83,3 @@ def _record(bounds: Bounds) -> str:
         f"record ten minutes{when}: `hybridsim trace record /dev/{device} --for 10m`, then "
         "`hybridsim replay` it: gain with an interval, size, warm-up."
     )
-
-
-def document(bounds: Bounds, drive: str, source: str) -> dict[str, Any]:
-    """Return the report as JSON."""
-    return {
-        "source": source,
-        "device": bounds.device,
-        "drive": drive,
-        **{name: getattr(bounds, name) for name in OF_LOAD},
-        "answer": "no" if bounds.is_no else "unsure",
-        "cases": in_json(bounds.cases),
-        "busiest": {
-            "at": bounds.busiest.at,
-            "requests_per_s": bounds.busiest.requests_per_s,
-            "cases": in_json(bounds.busiest_cases),
-        },
-        "ssd_bytes_per_day_at_most": bounds.written_bytes_per_day,
-        "ssd_life_years_at_least": bounds.life_years,
-    }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hybridsim.foundation.wording import percent
+
+if TYPE_CHECKING:
+    from hybridsim.studies.mrc import Curve
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,6 +37,15 @@ def axis(last: str, width: int, mark: str = "", share: float = 0.0) -> str:
         return line
     place = min(max(round(share * width), 2), width - len(last) - len(mark) - 1)
     return line[:place] + mark + line[place + len(mark) :]
+
+
+def miss_ratios(curve: Curve, width: int, height: int, ascii_only: bool, edge: str) -> list[str]:
+    """Return the lines of a miss-ratio curve, each behind its mark and an edge."""
+    end = float(curve.pages[-1])
+    pages = curve.pages.astype(float)
+    lines = draw(pages, curve.miss_ratio, end, 1.0, width, height, ascii_only, gaps=False)
+    marks = {0: "100%", height // 2: "50%", height - 1: "0%"}
+    return [f"{marks.get(row, ''):>5} {edge}{line}" for row, line in enumerate(lines)]
 
 
 def draw(

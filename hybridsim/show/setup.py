@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hybridsim.answers.setup.buying import DAY_NS
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import human_rate, human_size
 from hybridsim.foundation.wording import lasting, money, percent, span
 from hybridsim.show.page import page, paragraph, paragraphs, wrapped
+from hybridsim.studies.setup import DAY_NS
 
 if TYPE_CHECKING:
-    from hybridsim.answers.setup.buying import Bought, Buying
-    from hybridsim.studies.setup import Setup
+    from hybridsim.studies.setup import Bought, Buying, Setup
 
 PROMPT = "# "
 SPECIAL = str.maketrans(dict.fromkeys("'\"`$<>|&\\", "_"))
@@ -115,7 +114,7 @@ def _flush(answer: Setup) -> str:
             f"{human_rate(dirty.flush_bytes_per_s)}, the rate of the simulated disks without "
             "other load"
         )
-    all_ns = dirty.flush_of_ns(answer.plan.settings.size_bytes)
-    if answer.plan.kind == "dm-cache" and all_ns is not None:
+    if answer.plan.kind == "dm-cache" and dirty.flush_bytes_per_s:
+        all_ns = round(answer.plan.settings.size_bytes * 1e9 / dirty.flush_bytes_per_s)
         sentence += f". After a crash, with a full cache: {span(all_ns)}"
     return sentence + "."

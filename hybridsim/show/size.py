@@ -9,7 +9,8 @@ from hybridsim.answers.requirements import Checked
 from hybridsim.foundation.printable import shell_line, shell_word
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import latency, money, percent, ranged
-from hybridsim.show.curve import axis, draw
+from hybridsim.show.advice import drives
+from hybridsim.show.curve import axis, miss_ratios
 from hybridsim.show.page import (
     LIKELY,
     SCREEN,
@@ -69,7 +70,8 @@ def _purchase(sizing: Sizing) -> Iterator[str]:
     cost = ""
     if bought.cost is not None and sizing.pricing is not None:
         cost = f": {money(bought.cost, sizing.pricing.price.currency)}"
-    yield from paragraph("costs", f"{bought.words} ({bought.drive}{mirrored}){cost}.")
+    number = drives(bought.to_dict())
+    yield from paragraph("costs", f"{number} ({bought.drive}{mirrored}){cost}.")
     words = ["hybridsim replay", shell_line(sizing.trace["arguments"]), *sizing.options]
     words += [f"--require {shell_word(each.text)}" for each in sizing.require]
     yield from paragraph("check", " ".join(words))
@@ -202,14 +204,9 @@ def _curve(sizing: Sizing, ascii_only: bool) -> Iterator[str]:
     curve = sizing.curve
     width = columns() - 8
     end = float(curve.pages[-1])
-    knee = human_size(int(curve.pages[curve.knee]) * curve.page_bytes)
+    knee = human_size(curve.knee_bytes)
     yield f"miss ratio of LRU by cache size (simulated without devices; knee at {knee})"
-    lines = draw(
-        curve.pages.astype(float), curve.miss_ratio, end, 1.0, width, HEIGHT, ascii_only, gaps=False
-    )
-    marks = {0: "100%", HEIGHT // 2: "50%", HEIGHT - 1: "0%"}
-    for row, line in enumerate(lines):
-        yield f"{marks.get(row, ''):>5} {line}".rstrip()
+    yield from map(str.rstrip, miss_ratios(curve, width, HEIGHT, ascii_only, ""))
     mark, share = "", 0.0
     if sizing.answer is not None and not sizing.needs_no_ssd:
         mark = f"▲ {human_size(sizing.answer.size_bytes)}"

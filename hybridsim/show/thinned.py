@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 from hybridsim.answers.forecast import WORTH_IT
 from hybridsim.foundation.printable import printable
@@ -18,8 +18,9 @@ from hybridsim.foundation.wording import (
 )
 from hybridsim.show.page import MET, MISSED, mark, page, paragraph, table
 from hybridsim.studies.estimate.estimate import Answer, Estimate
+from hybridsim.studies.estimate.estimate import Hour as HourOfAll
 from hybridsim.studies.estimate.minutes import Figure
-from hybridsim.studies.week import DAYS, Week, clock, local_time, week
+from hybridsim.studies.week import DAYS, Hour, Week, local_time, week
 from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.trace import Trace
 
@@ -113,16 +114,29 @@ def picture(found: Week, ascii_only: bool = False) -> list[str]:
         ("p99_ns", "p99", latency),
         ("hit_ratio", f"hit ratio of {cache}, LRU", percent),
     ):
-        cells = found.cells(what)
-        if cells:
-            out += shaded(title, cells, show, shades)
+        out += shaded(title, found.hours, what, show, shades)
     return out[:-1]
 
 
 def shaded(
-    title: str, cells: Mapping[tuple[int, int], float], show: Callable[[float], str], shades: str
-) -> list[str]:
-    """Return a value by weekday and hour as shades, and a blank line."""
+    title: str, hours: Iterable[Hour | HourOfAll], what: str, show: Callable[[float], str],
+    shades: str,
+) -> list[str]:  # fmt: skip
+    """Return the mean of a figure over requests by weekday and hour as shades, and a blank line.
+
+    Nothing if the figure is unknown.
+    """
+    sums: dict[tuple[int, int], tuple[float, int]] = {}
+    for each in hours:
+        value = getattr(each, what)
+        if value is not None and each.weekday is not None:
+            before, requests = sums.get((each.weekday, each.hour), (0.0, 0))
+            sums[each.weekday, each.hour] = (
+                before + value * each.requests, requests + each.requests
+            )  # fmt: skip
+    cells = {place: total / requests for place, (total, requests) in sums.items()}
+    if not cells:
+        return []
     low, high = min(cells.values()), max(cells.values())
     out = [
         f"{title}: {shades[1]} {show(low)} to {shades[-1]} {show(high)}",
@@ -221,12 +235,11 @@ def _estimated(answer: Answer) -> Iterator[str]:
     if answer.pick is None:
         yield "No size that was tried meets all requirements; the largest one:"
     yield answered(answer.verdict)
-    cached, alone = one.cached["mean_ns"], one.alone["mean_ns"]
+    now, then = (_with_interval("mean_ns", each["mean_ns"]) for each in (one.cached, one.alone))
     yield (
-        f"With {human_size(one.cache_bytes)} of cache requests take "
-        f"{ranged(cached.value, cached.low, cached.high)} on average instead of "
-        f"{ranged(alone.value, alone.low, alone.high)}: {gain.value:.2f} times less "
-        f"({gain.low:.2f} to {gain.high:.2f}; worth a cache: {WORTH_IT})."
+        f"With {human_size(one.cache_bytes)} of cache requests take {now} on average instead of "
+        f"{then}: {gain.value:.2f} times less ({gain.low:.2f} to {gain.high:.2f}; worth a cache: "
+        f"{WORTH_IT})."
     )
 
 
@@ -250,12 +263,11 @@ def _tried(answer: Answer) -> list[str]:
 
 def _hours(one: Estimate, answer: Answer, ascii_only: bool) -> Iterator[str]:
     """Yield the mean by weekday and hour; of a capture without a clock the busiest hours."""
-    capture = answer.capture
-    if capture.origin_unix_ns is None:
+    if answer.capture.origin_unix_ns is None:
         shown = sorted(one.hours, key=lambda each: -each.requests)[:BUSIEST_LISTED]
         rows = [
             (
-                str(clock(capture, each.begin_ns)[1]), human_count(each.requests / 3600),
+                str(each.hour), human_count(each.requests / 3600),
                 percent(each.hit_ratio), latency(each.cached_ns), latency(each.alone_ns),
             )
             for each in sorted(shown, key=lambda each: each.begin_ns)
@@ -269,11 +281,4 @@ def _hours(one: Estimate, answer: Answer, ascii_only: bool) -> Iterator[str]:
     for title, name in (
         ("mean with the cache", "cached_ns"), ("mean without it", "alone_ns"),
     ):  # fmt: skip
-        sums: dict[tuple[int, int], tuple[float, int]] = {}
-        for each in one.hours:
-            weekday, hour = clock(capture, each.begin_ns)
-            before, requests = sums.get((weekday or 0, hour), (0.0, 0))
-            value = getattr(each, name) * each.requests
-            sums[(weekday or 0, hour)] = (before + value, requests + each.requests)
-        cells = {place: value / max(number, 1) for place, (value, number) in sums.items()}
-        yield from shaded(title, cells, latency, shades)
+        yield from shaded(title, one.hours, name, latency, shades)

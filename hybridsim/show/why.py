@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from hybridsim.caches.policies.learned.decisions import (
+from hybridsim.foundation.units import format_size, human_count, human_size
+from hybridsim.foundation.wording import percent, span
+from hybridsim.show.page import page, paragraph, table
+from hybridsim.studies.why import (
     EARLY,
     FILLED,
     HIT,
@@ -18,9 +21,6 @@ from hybridsim.caches.policies.learned.decisions import (
     Page,
     Why,
 )
-from hybridsim.foundation.units import format_size, human_count, human_size
-from hybridsim.foundation.wording import percent, span
-from hybridsim.show.page import page, paragraph, table
 
 FIRST_SHOWN, LAST_SHOWN = 8, 4  # decisions per page
 WORDS = {

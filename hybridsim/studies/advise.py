@@ -53,6 +53,7 @@ from hybridsim.traces.trace import Trace
 SCHEMA = "hybridsim.advice/2"
 TARGET = 0.9  # of what the curve falls by in all
 REFINED = 2  # kinds and modes that are tried at other sizes
+OF_VERDICT = ("headline", "reasons", "advice")  # in JSON
 AS_GOOD = 0.98  # of the best value: the cheaper machine is taken
 APART = 1.1  # times: means that differ by less are no reason
 
@@ -117,11 +118,6 @@ class Advice:
         """yes, no or unsure; no only if no installable cache is worth it."""
         return self.pick.answer
 
-    @property
-    def span_ns(self) -> int:
-        """Duration of the trace in ns."""
-        return int(self.trace["span_ns"])
-
     def of(self, name: str) -> Compared | None:
         """Return an alternative by its name, or None."""
         return next((one for one in self.compared if one.name == name), None)
@@ -131,10 +127,10 @@ class Advice:
 
         Its own time is assumed to stay the same as in the capture.  None unless the mode is think.
         """
-        busy = self.activity.busy_share(self.span_ns)
+        busy = self.activity.busy_share
         if one is None or busy is None or self.mode != "think":
             return None
-        return max(0.0, 1 - (1 - busy) * self.span_ns / max(one.all_ns, 1))
+        return max(0.0, 1 - (1 - busy) * self.activity.span_ns / max(one.all_ns, 1))
 
     def frame(self) -> DataFrame:
         """Return a pandas frame: a row per machine that was replayed, the recommended one first.
@@ -157,9 +153,9 @@ class Advice:
                 "high": each.judgement.high,
                 "hit_ratio": each.hit,
                 "warm_gain": each.of(each.warm),
-                "p99_ns": each.judged.cached.both.percentile(99),
-                "p99_ns_alone": each.judged.plain.both.percentile(99),
-                "drive_writes_per_day": each.worn and each.worn.drive_writes_per_day,
+                "p99_ns": each.judgement.judged.cached.both.percentile(99),
+                "p99_ns_alone": each.judgement.judged.plain.both.percentile(99),
+                "drive_writes_per_day": each.result.wear and each.result.wear.drive_writes_per_day,
                 "drives": each.bought.drives,
                 "cost": each.bought.cost,
                 "loses": each.loses,
@@ -187,37 +183,34 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
-        return {
-            **headed(SCHEMA),
-            "inputs": {"trace": self.trace, "scenario": self.scenario},
-            "mode": self.mode,
-            "goal": self.pick.judgement.goal,
-            "answer": self.answer,
-            "verdict": {
-                "headline": self.pick.result.verdict.headline,
-                "reasons": self.pick.result.verdict.reasons,
-                "advice": [vars(one) for one in self.pick.result.verdict.advice],
-            },
-            "disks_keep_up": not self.pick.result.phases["none"].saturated,
-            "recommended": self.pick.to_dict(),
-            "rows": [each.to_dict() for each in self.rows],
-            "activity": self.activity.to_dict(self.span_ns),
-            "hot_spot": self.hot.to_dict(),
-            "knee_bytes": int(self.curve.pages[self.curve.knee]) * self.curve.page_bytes,
-            "data_bytes": self.data_bytes,
-            "compared": [
+        result, data_gb = self.pick.result, self.data_bytes / GB
+        return headed(
+            SCHEMA,
+            inputs={"trace": self.trace, "scenario": self.scenario},
+            mode=self.mode,
+            goal=self.pick.judgement.goal,
+            answer=self.answer,
+            verdict={name: getattr(result.verdict, name) for name in OF_VERDICT},
+            disks_keep_up=not result.phases["none"].saturated,
+            recommended=self.pick,
+            rows=self.rows,
+            activity=self.activity,
+            hot_spot=self.hot,
+            knee_bytes=self.curve.knee_bytes,
+            data_bytes=self.data_bytes,
+            compared=[
                 {
-                    **asdict(one),
-                    "cost_per_gb": None if one.cost is None else one.cost / (self.data_bytes / GB),
+                    **vars(one),
+                    "cost_per_gb": one.cost and one.cost / data_gb,
                     "waiting": self.waiting(one),
                 }
                 for one in self.compared
             ],
-            "price": {**self.pricing.price.model_dump(), "source": self.pricing.source},
-            "gain_per_cost_decides": self.is_per_cost,
-            "depth": self.depth,
-            "notes": self.notes,
-        }
+            price=self.pricing.to_dict(),
+            gain_per_cost_decides=self.is_per_cost,
+            depth=self.depth,
+            notes=self.notes,
+        )
 
 
 def advise(
@@ -248,7 +241,7 @@ def advise(
     several = Several(trace, every[0].scenario, report, goal, status)
     summary = several.summary
     status("the application's own time, its processes and its hot spot")
-    activity = Activity()
+    activity = Activity(summary.span_ns)
     for chunk in trace.from_first():
         activity.add(chunk)
     page_bytes = Scenario.default().cache.page_bytes
@@ -332,8 +325,8 @@ def _rows(
 
 def sizes_to_try(curve: Curve) -> list[int]:
     """Return the bytes of cached data to try: TARGET of the fall, the knee, and all pages."""
-    others = (int(curve.pages[each]) * curve.page_bytes for each in (curve.knee, -1))
-    return list(dict.fromkeys((curve.fallen(TARGET), *others)))
+    last = int(curve.pages[-1]) * curve.page_bytes
+    return list(dict.fromkeys((curve.fallen(TARGET), curve.knee_bytes, last)))
 
 
 def fitting(candidate: Candidate, held_bytes: int, curve: Curve) -> int:
@@ -374,7 +367,7 @@ def picked(rows: Sequence[Row], is_per_cost: bool) -> Row:
 
 def value_of(one: Row, is_per_cost: bool) -> float:
     """Return the value by which rows are compared: the cautious gain, or it per cost."""
-    total, sure = one.bought.total, one.sure / one.candidate.effort
+    total, sure = one.bought.total_cost, one.sure / one.candidate.effort
     return sure / total if is_per_cost and total else sure
 
 
@@ -395,7 +388,7 @@ def why_not(one: Row, pick: Row, is_per_cost: bool) -> str:
         return "less sure"
     if _falls(one) > APART * _falls(pick):
         return "less is forecast"
-    mine, its = pick.judged.cached, one.judged.cached
+    mine, its = pick.judgement.judged.cached, one.judgement.judged.cached
     reads = _more(its.reads.total_ns, mine.reads.total_ns)
     writes = _more(its.writes.total_ns, mine.writes.total_ns)
     extra = (

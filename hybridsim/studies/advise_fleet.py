@@ -17,13 +17,13 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from hybridsim.answers.advice.alternatives import pricing
+from hybridsim.answers.advice.alternatives import Pricing, pricing
 from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.result import plain
 from hybridsim.foundation.documents import headed
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.in_notebooks import DataFrame, frame_of
-from hybridsim.scenario import Price, Scenario
+from hybridsim.scenario import Scenario
 from hybridsim.studies.advise import AS_GOOD, Advice, advise
 from hybridsim.studies.candidates import effort_of
 from hybridsim.studies.sweep.named_trace import NamedTrace, volumes_of
@@ -108,24 +108,9 @@ class Waits:
     cached_ns: float
     low_ns: float  # with the caches, if all gains are at the upper ends of their intervals
     high_ns: float  # if all are at their lower ends
-
-    @property
-    def gain(self) -> float | None:
-        """How many times less all requests wait."""
-        return self.alone_ns / self.cached_ns if self.cached_ns else None
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The ends of the gain if all members are at the same ends of their intervals."""
-        if not self.low_ns or not self.high_ns:
-            return None
-        return self.alone_ns / self.high_ns, self.alone_ns / self.low_ns
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of the JSON."""
-        ends = self.interval
-        return {**asdict(self), "gain": self.gain, "low": ends and ends[0],
-                "high": ends and ends[1]}  # fmt: skip
+    gain: float | None  # how many times less all requests wait; None: they wait for nothing
+    low: float | None  # its ends, if all members are at the same ends of their intervals
+    high: float | None
 
 
 @dataclass(frozen=True)
@@ -138,10 +123,6 @@ class OneKind:
     drives: int
     cost: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of the JSON."""
-        return {**vars(self), "waits": self.waits.to_dict()}
-
 
 @dataclass(frozen=True)
 class FleetAdvice:
@@ -153,8 +134,7 @@ class FleetAdvice:
     kinds: list[OneKind]  # the best first
     drive: str
     drive_bytes: int
-    price: Price
-    source: str
+    pricing: Pricing
     goal: str
     scenario: dict[str, Any]
     later: int  # drives for those that may have a use, if all of them have
@@ -212,30 +192,28 @@ class FleetAdvice:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
-        return {
-            **headed(SCHEMA),
-            "inputs": {"scenario": self.scenario},
-            "goal": self.goal,
-            "answers": {
-                YES: len(self.answered(YES)), NO: len(self.answered(NO)),
-                UNSURE: len(self.answered(UNSURE)), "failed": len(self.failed),
-            },
-            "purchase": {
+        answers = {each: len(self.answered(each)) for each in (YES, NO, UNSURE)}
+        return headed(
+            SCHEMA,
+            inputs={"scenario": self.scenario},
+            goal=self.goal,
+            answers={**answers, "failed": len(self.failed)},
+            purchase={
                 "drive": self.drive,
                 "drive_bytes": self.drive_bytes,
                 "drives": self.drives,
                 "cost": self.cost,
-                "servers": [asdict(each) for each in self.servers],
+                "servers": self.servers,
                 "later_drives": self.later,
                 "later_cost": self.later_cost,
             },
-            "waits": self.waits and self.waits.to_dict(),
-            "kinds": [each.to_dict() for each in self.kinds],
-            "members": [each.to_dict() for each in self.members],
-            "price": {**self.price.model_dump(), "source": self.source},
-            "notes": self.notes,
-            "interrupted": self.interrupted,
-        }  # fmt: skip
+            waits=self.waits,
+            kinds=self.kinds,
+            members=self.members,
+            price=self.pricing.to_dict(),
+            notes=self.notes,
+            interrupted=self.interrupted,
+        )
 
 
 def advise_fleet(
@@ -347,7 +325,6 @@ def concluded(
     interrupted: bool = False,
 ) -> FleetAdvice:
     """Return the purchase for all members with a use for a cache."""
-    prices = pricing(scenario)
     use, maybe = (
         [(each, each.pick) for each in members if each.answer == answer and each.pick is not None]
         for answer in (YES, UNSURE)
@@ -367,8 +344,8 @@ def concluded(
     }
     return FleetAdvice(
         ordered, servers, waits_of(use) if use else None,
-        one_kind(use), drive.name, drive.capacity_bytes, prices.price, prices.source, goal, site,
-        later, None if costs[0] is None or costs[1] is None else costs[0] - costs[1], list(notes),
+        one_kind(use), drive.name, drive.capacity_bytes, pricing(scenario), goal, site, later,
+        None if costs[0] is None or costs[1] is None else costs[0] - costs[1], list(notes),
         interrupted,
     )  # fmt: skip
 
@@ -430,7 +407,8 @@ def waits_of(chosen: Sequence[Chosen]) -> Waits:
         low += after * gain / (each["high"] or gain)
         high += after * gain / (each["low"] or gain)
         requests += each["judged"]["end"] - each["judged"]["first"]
-    return Waits(members, requests, alone, cached, low, high)
+    gains = (alone / with_caches if with_caches else None for with_caches in (cached, high, low))
+    return Waits(members, requests, alone, cached, low, high, *gains)
 
 
 def _total_ns(stretch: Mapping[str, Any]) -> float:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,7 @@ from hybridsim.foundation.codes import FUA, PREFLUSH, SYNC, Flag, Op
 from hybridsim.requests.inflight import Batch
 from hybridsim.requests.pages import check_real
 from hybridsim.requests.rows import Requests
-
-if TYPE_CHECKING:
-    from hybridsim.traces.trace import Trace
+from hybridsim.traces.trace import Trace
 
 
 @dataclass

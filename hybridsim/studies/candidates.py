@@ -16,13 +16,12 @@ from hybridsim.answers.advice.alternatives import (
     cache_cost,
     copies,
     drives_cost,
-    human_drive,
 )
 from hybridsim.answers.judge import Judgement, Pair
 from hybridsim.answers.metrics import JOINED
-from hybridsim.answers.outcome import Wear, wear
 from hybridsim.answers.result import Result
 from hybridsim.caches import CACHES
+from hybridsim.foundation.documents import Document
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import format_size
 from hybridsim.scenario import Scenario
@@ -32,6 +31,7 @@ NOT_INSTALLABLE = ("page",)  # kinds that no product has
 FROM_SOURCE = ("open-cas",)  # kinds that no distribution packages
 EFFORT = 1.1  # times: what a kernel has is taken, unless a kind of FROM_SOURCE gains more than that
 ONE_MODE = "dm-writecache"
+OF_CANDIDATE = ("kind", "mode", "name", "setting", "installable")  # in JSON
 KIND, MODE, SIZE = ("cache", "kind"), ("cache", "mode"), ("cache", "size")
 # Settings that change what a kind gains, each with its name in reports.
 SETTINGS: dict[str, tuple[tuple[str, dict[str, str]], ...]] = {
@@ -176,7 +176,7 @@ def candidates(scenario: Scenario) -> tuple[list[Candidate], list[str]]:
 
 
 @dataclass(frozen=True)
-class Purchase:
+class Purchase(Document):
     """The SSDs bought for a cache: whole drives."""
 
     drives: int
@@ -186,21 +186,14 @@ class Purchase:
     cost: float | None  # of the SSDs; None: the price is unknown
     disks_cost: float | None
 
-    @property
-    def words(self) -> str:
-        """Number and size of the drives: 2 x 1.92 TB."""
-        return f"{self.drives} x {human_drive(self.drive_bytes)}"
+    _more = ("total_cost",)
 
     @property
-    def total(self) -> float | None:
+    def total_cost(self) -> float | None:
         """Cost of the disks and the SSDs; None if unknown."""
         if self.cost is None or self.disks_cost is None:
             return None
         return self.cost + self.disks_cost
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of the JSON."""
-        return {**vars(self), "total_cost": self.total}
 
 
 def purchase(candidate: Candidate, prices: Pricing) -> Purchase:
@@ -226,7 +219,6 @@ class Row:
     result: Result
     bought: Purchase
     warm: Pair  # since all rows are warm; `alike` sets it
-    worn: Wear | None  # over the whole capture, pauses included
     loses: str = ""  # why another row is recommended
 
     @property
@@ -238,16 +230,6 @@ class Row:
     def answer(self) -> str:
         """yes, no or unsure."""
         return self.result.verdict.answer
-
-    @property
-    def judged(self) -> Pair:
-        """The requests of the second half on both machines."""
-        return self.judgement.judged
-
-    @property
-    def whole(self) -> Pair:
-        """All requests on both machines."""
-        return self.judgement.pairs["whole"]
 
     @property
     def hit(self) -> float | None:
@@ -272,16 +254,13 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
-        judgement, warm_up = self.judgement, self.result.warm_up
-        dirty = self.result.both.cached.counters["dirty_bytes"]
+        judgement, result = self.judgement, self.result
+        judged, whole = judgement.judged, judgement.pairs["whole"]
+        dirty = result.both.cached.counters["dirty_bytes"]
         return {
-            "kind": self.candidate.kind,
-            "mode": self.candidate.mode,
-            "name": self.candidate.name,
-            "setting": self.candidate.setting,
-            "installable": self.candidate.installable,
+            **{name: getattr(self.candidate, name) for name in OF_CANDIDATE},
             "size_bytes": self.size_bytes,
-            "options": self.result.scenario["options"],
+            "options": result.scenario["options"],
             "hit": self.hit,
             "answer": self.answer,
             "gain": judgement.gain,
@@ -291,47 +270,39 @@ class Row:
             "high": judgement.high,
             "cautious": judgement.cautious,
             "warm_gain": self.of(self.warm),
-            "whole_gain": self.of(self.whole),
+            "whole_gain": self.of(whole),
             "dirty_grown": judgement.dirty_grown,
             "dirty_is_steady": judgement.dirty_is_steady,
             "load_adapts": judgement.adapts,
             "is_forecast": judgement.forecast is not None,
             "too_short": judgement.too_short,
             "more_ns": judgement.more_ns,
-            "means": {
-                side: {name: each.to_dict() for name, each in known.items()}
-                for side, known in judgement.means.items()
-            },
+            "means": judgement.means,
             "p99_ns": {
-                "none": self.judged.plain.both.percentile(99),
-                "cached": self.judged.cached.both.percentile(99),
+                "none": judged.plain.both.percentile(99),
+                "cached": judged.cached.both.percentile(99),
             },
-            "judged": self.judged.to_dict(),
-            "warm": self.warm.to_dict(),
-            "whole": self.whole.to_dict(),
-            "steady": warm_up.steady,
-            "why_not_steady": warm_up.why,
+            "judged": judged,
+            "warm": self.warm,
+            "whole": whole,
+            "steady": result.warm_up.steady,
+            "why_not_steady": result.warm_up.why,
             "keeps_up": self.keeps_up,
-            "ssd_busy": self.result.phases["whole"].ssd_utilisation,
+            "ssd_busy": result.phases["whole"].ssd_utilisation,
             "dirty_bytes": int(dirty[-1]) if len(dirty) else 0,
-            "dirty": self.result.dirty and self.result.dirty.to_dict(),
-            "metadata_ram": self.result.metadata_ram,
-            "drive_writes_per_day": self.worn and self.worn.drive_writes_per_day,
-            "years": self.worn and self.worn.years,
-            "bought": self.bought.to_dict(),
+            "dirty": result.dirty,
+            "metadata_ram": result.metadata_ram,
+            "drive_writes_per_day": result.wear and result.wear.drive_writes_per_day,
+            "years": result.wear and result.wear.years,
+            "bought": self.bought,
             "loses": self.loses,
         }
 
 
 def row(candidate: Candidate, size_bytes: int, result: Result, prices: Pricing) -> Row:
     """Return the row of a replay."""
-    scenario = result.scenario
-    whole = result.phases["whole"]
-    return Row(
-        candidate, size_bytes, result, purchase(candidate, prices),
-        result.judgement.pairs.get("warm", result.judgement.judged),
-        wear(whole, scenario.get("endurance_bytes"), scenario.get("capacity_bytes")),
-    )  # fmt: skip
+    warm = result.judgement.pairs.get("warm", result.judgement.judged)
+    return Row(candidate, size_bytes, result, purchase(candidate, prices), warm)
 
 
 def latest_warm(results: Iterable[Result]) -> int:

@@ -6,11 +6,12 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from hybridsim.answers.check.judging import (
     Judged,
@@ -21,22 +22,20 @@ from hybridsim.answers.check.judging import (
 )
 from hybridsim.answers.check.observed import TOTAL_BLOCKS, Snapshot, read, snapshot
 from hybridsim.answers.check.promise import Promise
-from hybridsim.answers.setup import KINDS, Site, placeholders
-from hybridsim.answers.setup.plan import differing
+from hybridsim.answers.setup import KINDS
+from hybridsim.answers.setup.plan import Site, differing, placeholders
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.documents import headed
 from hybridsim.foundation.errors import (
-    HybridsimError,
     MeasurementError,
-    ScenarioError,
     UsageError,
 )
 from hybridsim.foundation.printable import printable, shell_line
-from hybridsim.foundation.reading import whole_text
 from hybridsim.requests.rows import UNKNOWN
 from hybridsim.scenario import Scenario
 from hybridsim.studies.replay import read_once, replay
 from hybridsim.studies.runs import Report
+from hybridsim.studies.setup import saved_document, saved_scenario
 from hybridsim.traces.trace import Trace
 
 SCHEMA = "hybridsim.check/1"
@@ -65,25 +64,24 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
-        return {
-            **headed(SCHEMA),
-            "inputs": {
+        settings = {"as_simulated": not self.differences, "differences": self.differences}
+        return headed(
+            SCHEMA,
+            inputs={
                 "promise": self.promise_file,
                 "trace": self.promise.trace,
-                "counters": list(self.counters),
+                "counters": self.counters,
                 "capture": self.capture,
             },
-            "kind": self.kind,
-            "mode": self.mode,
-            "answer": self.judged.answer,
-            "compared": self.judged.start,
-            "figures": [each.to_dict() for each in self.judged.figures],
-            "observed": asdict(self.seen),
-            "settings": None
-            if self.differences is None
-            else {"as_simulated": not self.differences, "differences": self.differences},
-            "reasons": self.judged.reasons,
-        }
+            kind=self.kind,
+            mode=self.mode,
+            answer=self.judged.answer,
+            compared=self.judged.start,
+            figures=self.judged.figures,
+            observed=self.seen,
+            settings=None if self.differences is None else settings,
+            reasons=self.judged.reasons,
+        )
 
 
 def check(
@@ -146,8 +144,7 @@ def promised(file: str) -> tuple[Promise, int]:
     """Return the promise of a file, and how many SSDs hold each byte."""
     shown = printable(file)
     wrong = f"{shown} is not the JSON of hybridsim replay or hybridsim setup (--json FILE)"
-    try:
-        document = json.loads(whole_text(file, UsageError))
+    with saved_document(file, wrong) as document:
         schema = str(document["schema"])
         if schema.startswith(ADVICE):
             trace = shell_line(document["inputs"]["trace"]["arguments"])
@@ -163,27 +160,14 @@ def promised(file: str) -> tuple[Promise, int]:
                     "JSON of hybridsim replay, or repeat hybridsim setup with it"
                 )
             copies = 1 + bool(document["settings"]["drives"]["is_mirrored"])
-            return Promise.of_dict(document["promise"]), copies
+            return TypeAdapter(Promise).validate_python(document["promise"]), copies
         if not schema.startswith(REPLAY):
             raise UsageError(f"{wrong}: its schema is {printable(schema)}")
-        result = of_replay(document, file)
-    except HybridsimError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
-        raise UsageError(wrong) from None
+        scenario = saved_scenario(str(document["inputs"]["scenario"]["toml"]), file)
+        result = Promise.of_result(document, scenario.cache.page_bytes)
     if result.cache_pages <= 0:
         raise UsageError(f"{shown}: its replay has no cache, so nothing was promised")
     return result, 1
-
-
-def of_replay(document: dict[str, Any], file: str) -> Promise:
-    """Return the promise in the JSON of a replay; raise KeyError or ScenarioError if incomplete."""
-    text = str(document["inputs"]["scenario"]["toml"])
-    try:
-        scenario = Scenario.loads(text, f"{file} (its scenario)")
-    except ScenarioError as error:
-        raise UsageError(f"{error}\nwritten by another version? Repeat the replay") from None
-    return Promise.of_result(document, scenario.cache.page_bytes)
 
 
 def settings_differ(scenario: Scenario, pages: int, last: Snapshot) -> list[str] | None:

@@ -6,9 +6,9 @@ import inspect
 import os
 import re
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -47,6 +47,7 @@ from hybridsim.engine.residency import (
     run_pages,
 )
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.foundation.documents import Document
 from hybridsim.foundation.errors import PolicyError, TraceError, UsageError
 from hybridsim.foundation.in_notebooks import DataFrame, frame_of, table_html
 from hybridsim.foundation.suggest import hint
@@ -78,7 +79,7 @@ Policy = str | Any  # a name in the registry, or a class with the interface of t
 
 
 @dataclass(frozen=True)
-class Hits:
+class Hits(Document):
     """The counts of one cache.  A request is a hit if all its pages are."""
 
     admission: str
@@ -102,6 +103,8 @@ class Hits:
     rate: float = 1.0  # share of the pages simulated; below 1 all counts are estimates
     page_hit_error: float = 0.0  # of the page hit ratio (95 %)
 
+    _more = ("page_misses", "page_hit_ratio", "request_misses", "request_hit_ratio")
+
     @property
     def words(self) -> str:
         """Its policies and its size."""
@@ -118,19 +121,14 @@ class Hits:
         return self.page_hits / self.page_accesses
 
     @property
+    def request_misses(self) -> int:
+        """Requests that were not hits."""
+        return self.requests - self.request_hits
+
+    @property
     def request_hit_ratio(self) -> float:
         """Request hits / requests (reads and writes)."""
         return self.request_hits / self.requests
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of the JSON."""
-        return {
-            **asdict(self),
-            "page_misses": self.page_misses,
-            "page_hit_ratio": self.page_hit_ratio,
-            "request_misses": self.requests - self.request_hits,
-            "request_hit_ratio": self.request_hit_ratio,
-        }
 
 
 class HitsList(list[Hits]):
@@ -275,11 +273,14 @@ def readable_twice(trace: Chunked | Iterable[Any]) -> Chunked | Iterable[Any]:
 
 
 def cache_pages(
-    trace: Chunked | Iterable[Any], sizes: Sequence[str | int], page_bytes: int
+    trace: Chunked | Iterable[Any],
+    sizes: Sequence[str | int],
+    page_bytes: int,
+    counted: Callable[[Iterator[Part]], int] = distinct_pages,
 ) -> list[int]:
     """Return sizes in pages; shares need a pass over the trace to count its distinct pages."""
     has_share = any("%" in str(size) for size in sizes)
-    distinct = distinct_pages(accesses(trace, page_bytes)) if has_share else 0
+    distinct = counted(accesses(trace, page_bytes)) if has_share else 0
     return [pages_of(size, distinct, page_bytes) for size in sizes]
 
 
@@ -390,8 +391,7 @@ class Cache:
 
         An offline policy needs the next use of each page.
         """
-        if len(self.state.present) < capacity:
-            self.state = self.state.grown(capacity)
+        self.grow(capacity)
         try:
             if isinstance(part, PageReads) and next_use is None:
                 jit.fitting(run_pages, self.state)(self.state, ids, part, first)
@@ -400,6 +400,11 @@ class Cache:
                 jit.fitting(run, self.state)(self.state, ids, requests, next_use)
         finally:  # a policy in Python that chose a wrong victim may have failed since
             self._check(part, first)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for so many page ids."""
+        if len(self.state.present) < capacity:
+            self.state = self.state.grown(capacity)
 
     def _check(self, part: Part, first: int) -> None:
         counts = self.state.counts

@@ -60,8 +60,8 @@ class Curve:
 
     @property
     def _knee_words(self) -> str:
-        size = human_size(int(self.pages[self.knee]) * self.page_bytes)
-        return f"knee at {size} with {percent(float(self.miss_ratio[self.knee]))} misses"
+        misses = percent(float(self.miss_ratio[self.knee]))
+        return f"knee at {human_size(self.knee_bytes)} with {misses} misses"
 
     def _repr_html_(self) -> str:
         rows = [("policy", self.policy), ("sizes", str(len(self.pages)))]
@@ -94,6 +94,11 @@ class Curve:
         down = (self.miss_ratio[0] - self.miss_ratio) / fall
         return int(np.argmax(down - across))
 
+    @property
+    def knee_bytes(self) -> int:
+        """Return the bytes of pages at the knee."""
+        return int(self.pages[self.knee]) * self.page_bytes
+
     def fallen(self, share: float) -> int:
         """Return the bytes of pages at which the curve has fallen by a share of its whole fall."""
         top, bottom = self.miss_ratio[0], self.miss_ratio[-1]
@@ -119,19 +124,19 @@ class Curve:
             self, pages=self.pages[at], miss_ratio=self.miss_ratio[at], error=self.error[at]
         )
 
+    def points(self) -> list[tuple[int, float, float]]:
+        """Return each size in pages with its miss ratio and the error of that."""
+        return list(zip(self.pages.tolist(), self.miss_ratio.tolist(), self.error.tolist()))
+
     def to_dict(self, points: int | None = None) -> dict[str, Any]:
         """Return the curve for JSON, optionally at fewer sizes; the knee is that of all."""
         names = ("policy", "admission", "page_bytes", "accesses", "sampled", "distinct", "rate")
         thin = self if points is None else self.thinned(points)
-        columns = zip(thin.pages.tolist(), thin.miss_ratio.tolist(), thin.error.tolist())
         return {
             **{name: getattr(self, name) for name in names},
             "first_uses": self.first_uses,
             "knee_pages": int(self.pages[self.knee]),
-            "curve": [
-                {"pages": pages, "miss_ratio": ratio, "error": error}
-                for pages, ratio, error in columns
-            ],
+            "curve": [dict(zip(("pages", "miss_ratio", "error"), each)) for each in thin.points()],
         }
 
 

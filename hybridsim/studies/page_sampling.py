@@ -27,7 +27,7 @@ from hybridsim.requests.pages import (
     hashed_regions,
 )
 from hybridsim.requests.rows import Requests
-from hybridsim.studies.hits import Cache, Feed, Hits, HitsList, Policy, check, pages_of
+from hybridsim.studies.hits import Cache, Feed, Hits, HitsList, Policy, cache_pages, check
 
 if TYPE_CHECKING:
     from hybridsim.traces.formats.thinned import Thinned
@@ -327,9 +327,7 @@ def hits_of_sample(
     check(parameters, list(admission), list(replacement))
     sample = SampleOfRegions(capture, page_bytes)
     sampled = Sampled(trace)
-    has_share = any("%" in str(size) for size in sizes)
-    distinct = sample.distinct(accesses(sampled, page_bytes)) if has_share else 0
-    pages = [pages_of(size, distinct, page_bytes) for size in sizes]
+    pages = cache_pages(sampled, sizes, page_bytes, sample.distinct)
     if min(pages) < sample.smallest:
         smallest = human_size(math.ceil(sample.smallest) * page_bytes)
         raise UsageError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.answers.advice.bill import bill
+from hybridsim.answers.advice.alternatives import bill
 from hybridsim.answers.dirt import Dirt, marks
 from hybridsim.answers.fitting import answer
 from hybridsim.answers.goals import GOALS
@@ -33,15 +33,15 @@ from hybridsim.requests.inflight import Batch
 from hybridsim.requests.rows import Requests, TraceWarning
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import batches
-from hybridsim.studies.disks_alone import Alone, Ran
 from hybridsim.studies.runs import (
+    Alone,
     Build,
     Progress,
     Pump,
+    Ran,
     RecordedLatencies,
     Report,
     Task,
-    check_happened,
     go_on,
     look_back,
     pumped,
@@ -219,7 +219,6 @@ def _ran(
 def _with_events(task: Task, mode: str, cached: Pump, result: Result) -> Result:
     """Add the cost of the events; raise UsageError for one that did not happen."""
     scenario = task.scenario
-    check_happened(cached, scenario.events)
     load = batches(task.trace, scenario.replay.speed, mode == "think")
     happened = taken(
         cached, scenario.events, scenario.cache.page_bytes, task.summary.max_end_bytes, load

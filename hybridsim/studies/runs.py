@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
+import os
+import pickle
+import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -39,7 +45,6 @@ from hybridsim.scenario import DISKS, Scenario, building, identity
 from hybridsim.scenario.event import Event, members
 from hybridsim.storage.controller import Controller
 from hybridsim.studies.batches import Sent, batches
-from hybridsim.studies.disks_alone import Alone, Ran
 from hybridsim.studies.warm_start import Begin
 from hybridsim.traces.summary import Summary
 from hybridsim.traces.trace import Trace, in_memory
@@ -306,6 +311,106 @@ class Pump:
         return row | self.run.cache_totals()
 
 
+class Ran:
+    """The results of a machine that has already replayed this trace, in place of a Pump."""
+
+    def __init__(self, pump: Pump | Ran) -> None:
+        """Keep the results of a machine."""
+        self.collector: Collector = pump.collector
+        self.backlogs: list[int] = pump.backlogs
+        self._counters = pump.counters()
+        self._batches = 0
+
+    def take(self, batch: Batch) -> None:
+        """Count the batch; its results exist already."""
+        self._batches += 1
+
+    @property
+    def backlog(self) -> int:
+        """Requests outstanding after the batches taken so far."""
+        return self.backlogs[self._batches - 1]
+
+    def counters(self) -> dict[str, Any]:
+        """Return the counters over time, by name."""
+        return self._counters
+
+
+# Results of the disks without a cache, kept for other replays of the same trace: those that
+# differ only in their caches share them, as most points of a sweep do.
+
+KEPT_MAX = 4
+
+
+class Alone:
+    """The most recent results, by the identity of the disks."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, Ran] = OrderedDict()
+
+    @staticmethod
+    def which(scenario: Scenario, mode: str, volume_bytes: int) -> str:
+        """Return the identity of a scenario's disks: all that determines their results."""
+        cache = f"{scenario.cache.kind} {scenario.cache.page_bytes}"  # how requests are counted
+        return f"{mode} {volume_bytes} {cache} {identity(scenario, DISKS)}"
+
+    def get(self, which: str) -> Ran | None:
+        """Return the results of these disks; None if there are none."""
+        known = self._known.get(which)
+        if known is not None:
+            self._known.move_to_end(which)
+        return None if known is None else Ran(known)
+
+    def keep(self, which: str, pump: Pump | Ran) -> None:
+        """Keep the results of these disks; drop the least recently used beyond KEPT_MAX."""
+        self._known[which] = Ran(pump)
+        self._known.move_to_end(which)
+        while len(self._known) > KEPT_MAX:
+            self._known.popitem(last=False)
+
+
+class SharedAlone(Alone):
+    """Results that processes share by files, for replays of one trace.
+
+    Caches of all kinds share them too: the disks do the same beside each, and only the pages that
+    their requests touch are counted by the pages of the cache, so that these are of any of them.
+    The files are trusted: the folder is to be one that nobody else can write.
+    """
+
+    def __init__(self, folder: str) -> None:
+        """Keep results in a folder."""
+        super().__init__()
+        self._folder = Path(folder)
+
+    @staticmethod
+    def which(scenario: Scenario, mode: str, volume_bytes: int) -> str:
+        """Return the identity of a scenario's disks, whatever the cache in front of them."""
+        return f"{mode} {volume_bytes} {identity(scenario, DISKS)}"
+
+    def get(self, which: str) -> Ran | None:
+        """Return the results of these disks; None if no process has them yet."""
+        known = super().get(which)
+        if known is None and (file := self._file(which)).exists():
+            ran: Ran = pickle.loads(zlib.decompress(file.read_bytes()))
+            super().keep(which, ran)
+            known = Ran(ran)
+        return known
+
+    def keep(self, which: str, pump: Pump | Ran) -> None:
+        """Keep the results of these disks for all processes."""
+        super().keep(which, pump)
+        file = self._file(which)
+        if not file.exists():
+            part = file.with_suffix(f".{os.getpid()}")
+            part.write_bytes(zlib.compress(pickle.dumps(Ran(pump)), 1))
+            part.replace(file)
+
+    def _file(self, which: str) -> Path:
+        return self._folder / hashlib.sha256(which.encode()).hexdigest()[:32]
+
+
+# What happens to a machine during the load.
+
+
 def steps_of(events: Sequence[Event], volume_bytes: int) -> dict[Event, EventParameters]:
     """Return what each event of a scenario does to a machine with a volume of that size."""
     of_array = members(events)
@@ -328,20 +433,6 @@ def steps(events: Sequence[Event], volume_bytes: int, has_cache: bool) -> list[E
     return [found[each] for each in events if has_cache or each.what not in of_cache]
 
 
-def check_happened(pump: Pump, events: Sequence[Event]) -> None:
-    """Raise UsageError if the load ended before an event."""
-    run = pump.run
-    if not isinstance(run, LivedRun) or not run.to_come:
-        return
-    missed = run.to_come[0]
-    text = next(each.text for each in events if each.at_ns == missed.at_ns)
-    end_ns = run.now_ns - run.shift_ns
-    raise UsageError(
-        f"--event {text}: the load ends after {span(end_ns)}, before this event; "
-        "specify an earlier time"
-    )
-
-
 def taken(
     pump: Pump,
     events: Sequence[Event],
@@ -349,34 +440,37 @@ def taken(
     volume_bytes: int,
     load: Iterable[Batch],
 ) -> list[Taken]:
-    """Return what happened to the machine; `load` are its requests, as they were fed."""
+    """Return what happened to the machine; `load` are its requests, as they were fed.
+
+    Raises UsageError if the load ended before an event.
+    """
     run = pump.run
     if not isinstance(run, LivedRun):
         return []
-    found = steps_of(events, volume_bytes)
-    texts = {step: (each.what, each.text) for each, step in found.items()}
+    of_step = {step: event for event, step in steps_of(events, volume_bytes).items()}
+    if run.to_come:
+        missed, end = of_step[run.to_come[0]], span(run.now_ns - run.shift_ns)
+        raise UsageError(
+            f"--event {missed.text}: the load ends after {end}, before this event; specify an "
+            "earlier time"
+        )
     result = []
     for each in run.happened:
-        what, how = texts[each.step]
-        present = each.cached_pages * page_bytes
-        removed = each.removed_load_ns
-        lost = None
-        if each.step.change == Change.SSD_DIES:
-            lost = _lost(each, pump.writes(), load)
+        event = of_step[each.step]
         result.append(
             Taken(
-                what,
-                how,
+                event.what,
+                event.text,
                 each.step.at_ns,
                 each.held_ns - each.begun_ns,
                 each.step.down_ns,
-                present,
+                each.cached_pages * page_bytes,
                 each.dirty_bytes,
                 each.cached_after_pages * page_bytes,
                 each.dirty_after_bytes,
-                removed,
-                lost,
-                pump.backup if what == "backup" else None,
+                each.removed_load_ns,
+                _lost(each, pump.writes(), load) if event.ssd else None,
+                pump.backup if event.backup else None,
             )
         )
     return result

@@ -1,24 +1,42 @@
-"""How a simulated cache is built: of a scenario, or of the JSON of replay, advise or size."""
+"""How a simulated cache is built: of a scenario, or of the JSON of replay, advise or size.
+
+Which SSDs to buy for it: whole drives, from a price list.  The drives of a cache are striped, and
+mirrored if there are twice as many.  Each must hold its part of the cache, and what is left
+unpartitioned to relieve the SSD (`spare`).  Life is the rated endurance over what the cache writes
+while the load runs, `duty` of each day.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from hybridsim.answers.advice.alternatives import GB, pricing
 from hybridsim.answers.check.promise import Promise
-from hybridsim.answers.setup import Plan, Site, placeholders, plan
-from hybridsim.answers.setup.buying import DAY_NS, Buying, Offer, choose, price_list
-from hybridsim.foundation.documents import headed
+from hybridsim.answers.outcome import DAYS_PER_YEAR
+from hybridsim.answers.setup import plan
+from hybridsim.answers.setup.plan import Plan, Site, placeholders
+from hybridsim.foundation.documents import Document, headed
 from hybridsim.foundation.errors import HybridsimError, ScenarioError, UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.reading import whole_text
+from hybridsim.foundation.units import parse_size
 from hybridsim.scenario import Scenario
 
 SCHEMA = "hybridsim.setup/1"
 SIZE = "hybridsim.size/"
 READ = ("hybridsim.result/", "hybridsim.advice/", SIZE)
+DAY_NS = 86_400 * 10**9
+LASTING_YEARS = 5.0  # a usual time of service
+COLUMNS = ("name", "capacity", "price", "endurance")
+FORMAT = f"a line of names, {','.join(COLUMNS)}, then one drive a line: PM893,960GB,140,1752TB"
 
 
 @dataclass(frozen=True)
@@ -30,11 +48,6 @@ class Dirty:
     flush_bytes_per_s: float | None = None
     flush_ns: int | None = None  # of those at the end
     flush_p99_ns: int | None = None  # of the p99
-
-    def flush_of_ns(self, size_bytes: int) -> int | None:
-        """Return how long a flush of so many bytes takes, in nanoseconds."""
-        rate = self.flush_bytes_per_s
-        return round(size_bytes * 1e9 / rate) if rate else None
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,39 @@ class Saved:
 
 
 @dataclass(frozen=True)
+class Offer(Document):
+    """A drive that can be bought."""
+
+    name: str
+    capacity_bytes: int
+    price: float | None  # None: unknown
+    endurance_bytes: int | None  # rated bytes written; None: unknown
+
+
+@dataclass(frozen=True)
+class Bought(Offer):
+    """So many drives of an offer."""
+
+    number: int
+    is_mirrored: bool
+    cost: float | None  # of all drives
+    years: float | None  # None: endurance or write rate unknown
+
+
+@dataclass(frozen=True)
+class Buying(Document):
+    """The cheapest drives that fit, and if these wear out too soon the cheapest that last."""
+
+    need_bytes: int  # on each SSD, spare included
+    spare: float
+    duty: float  # share of the day in which the load runs
+    written_per_day: float | None  # by the cache to each SSD, if the load ran all day
+    currency: str
+    fits: Bought | None  # None: no drive is large enough
+    lasts: Bought | None  # None: `fits` does, or none does
+
+
+@dataclass(frozen=True)
 class Setup:
     """A plan, and what it was made of."""
 
@@ -61,39 +107,29 @@ class Setup:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
-        one = self.plan
-        dirty = self.saved and self.saved.dirty
-        promise = self.saved.promise if self.saved else None
-        return {
-            **headed(SCHEMA),
-            "inputs": {
+        one, saved = self.plan, self.saved
+        return headed(
+            SCHEMA,
+            inputs={
                 "file": self.file,
-                "answer": self.saved and self.saved.answer,
+                "answer": saved and saved.answer,
                 "slow": one.site.slow,
-                "fast": list(one.site.fast),
+                "fast": one.site.fast,
                 "distribution": one.site.distribution,
             },
-            "kind": one.kind,
-            "mode": one.mode,
-            "summary": one.words,
-            "settings": asdict(one.settings),
-            "ssd": asdict(one.ssd),
-            "ram": asdict(one.ram),
-            "dirty": None if dirty is None else asdict(dirty),
-            "promise": promise.to_dict() if promise is not None else None,
-            "buy": self.buying.to_dict(),
-            "destroyed": list(one.destroyed),
-            "warnings": list(one.warnings),
-            "sections": [
-                {
-                    "name": each.name,
-                    "title": each.title,
-                    "steps": [asdict(step) for step in each.steps],
-                    "script": each.script(),
-                }
-                for each in one.sections
-            ],
-        }
+            kind=one.kind,
+            mode=one.mode,
+            summary=one.words,
+            settings=one.settings,
+            ssd=one.ssd,
+            ram=one.ram,
+            dirty=saved and saved.dirty,
+            promise=saved and saved.promise,
+            buy=self.buying,
+            destroyed=one.destroyed,
+            warnings=one.warnings,
+            sections=[vars(each) | {"script": each.script()} for each in one.sections],
+        )
 
 
 def setup(
@@ -139,8 +175,7 @@ def read(file: str) -> Saved:
         f"{shown} is not the JSON of hybridsim replay, hybridsim advise or hybridsim size (--json "
         "FILE); without one, specify --cache, --cache-mode and --cache-size"
     )
-    try:
-        document = json.loads(whole_text(file, UsageError))
+    with saved_document(file, wrong) as document:
         if not str(document["schema"]).startswith(READ):
             raise UsageError(f"{wrong}: its schema is {printable(document['schema'])}")
         about, trace = document["inputs"]["scenario"], document["inputs"]["trace"]
@@ -152,21 +187,32 @@ def read(file: str) -> Saved:
             answer = document["answer"] if "answer" in document else document["verdict"]["answer"]
             dirty = _dirty(document)
         name = str(trace["name"])
-    except HybridsimError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise UsageError(wrong) from None
-    try:
-        scenario = Scenario.loads(text, f"{file} (its scenario)")
-        if size_bytes:
-            scenario = scenario.with_values({"cache.size": str(size_bytes)})
-            pages = scenario.cache.pages(0)
-    except ScenarioError as error:
-        raise UsageError(f"{error}\nwritten by another version? Repeat the replay") from None
+    scenario = saved_scenario(text, file, size_bytes)
+    pages = scenario.cache.pages(0) if size_bytes else pages
     return Saved(
         scenario, pages, dirty, str(answer), name, _promise(document, scenario),
         _written(document, scenario),
     )  # fmt: skip
+
+
+@contextmanager
+def saved_document(file: str, wrong: str) -> Iterator[dict[str, Any]]:
+    """Give the document in a file of JSON; UsageError says what is `wrong` if it lacks anything."""
+    try:
+        yield json.loads(whole_text(file, UsageError))
+    except HybridsimError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise UsageError(wrong) from None
+
+
+def saved_scenario(text: str, file: str, size_bytes: int = 0) -> Scenario:
+    """Return the scenario of a saved document, with a cache of this size if one is given."""
+    try:
+        scenario = Scenario.loads(text, f"{file} (its scenario)")
+        return scenario.with_values({"cache.size": str(size_bytes)}) if size_bytes else scenario
+    except ScenarioError as error:
+        raise UsageError(f"{error}\nwritten by another version? Repeat the replay") from None
 
 
 def _written(document: dict[str, Any], scenario: Scenario) -> float | None:
@@ -201,18 +247,70 @@ def _promise(document: dict[str, Any], scenario: Scenario) -> Promise | None:
 
 def _dirty(document: dict[str, Any]) -> Dirty | None:
     """Return what a document says of dirty data."""
-    if "recommended" in document:
-        row = document["recommended"]
-        found = row.get("dirty")
-        end = row.get("dirty_bytes") or 0
-    else:
-        found, end = document.get("dirty"), 0
-    if found:
-        rate = found["flush_bytes_per_s"]
-        if rate is None:
-            return Dirty(int(found["end_bytes"]), int(found["p99_bytes"]))
-        return Dirty(
-            int(found["end_bytes"]), int(found["p99_bytes"]), float(rate),
-            int(found["flush_ns"]), int(found["flush_p99_ns"]),
-        )  # fmt: skip
-    return Dirty(int(end)) if end else None
+    row = document.get("recommended", document)
+    if found := row.get("dirty"):
+        return TypeAdapter(Dirty).validate_python(found)
+    end_bytes = row.get("dirty_bytes")  # all that an earlier version has
+    return Dirty(int(end_bytes)) if end_bytes else None
+
+
+def price_list(text: str, name: str) -> list[Offer]:
+    """Parse a price list; raise UsageError, with the line, for an invalid one."""
+    rows = list(csv.reader(io.StringIO(text)))
+    heads = [each.strip().casefold() for each in rows[0]] if rows else []
+    if not {"name", "capacity", "price"} <= set(heads):
+        raise UsageError(f"{name}: not a price list: it has {FORMAT}")
+    result = []
+    for number, row in enumerate(rows[1:], 2):
+        cells = dict(zip(heads, (each.strip() for each in row)))
+        if not any(cells.values()):
+            continue
+        try:
+            endurance = cells.get("endurance")
+            one = Offer(
+                cells["name"], parse_size(cells["capacity"]), float(cells["price"]),
+                parse_size(endurance) if endurance else None,
+            )  # fmt: skip
+            if not one.capacity_bytes or not 0 <= (one.price or 0.0) < float("inf"):
+                raise ValueError("the capacity must be above 0, the price a number from 0 up")
+        except (KeyError, ValueError) as error:
+            raise UsageError(f"{name}:{number}: {error}; the file has {FORMAT}") from None
+        result.append(one)
+    if not result:
+        raise UsageError(f"{name}: no drives below the line of names; it has {FORMAT}")
+    return result
+
+
+def choose(
+    offers: Sequence[Offer], need_bytes: int, number: int, is_mirrored: bool,
+    written_per_day: float | None, currency: str, duty: float = 1.0, spare: float = 0.0,
+) -> Buying:  # fmt: skip
+    """Return what to buy of these offers.
+
+    `need_bytes` and `written_per_day` are of each SSD.  Without prices, the smallest is cheapest.
+    """
+    whole = round(need_bytes / (1 - spare))
+    bought = [
+        Bought(
+            **vars(each),
+            number=number,
+            is_mirrored=is_mirrored,
+            cost=None if each.price is None else number * each.price,
+            years=years(each, written_per_day, duty),
+        )
+        for each in offers
+        if each.capacity_bytes >= whole
+    ]
+    bought.sort(key=lambda each: (each.cost or 0.0, each.capacity_bytes, each.name))
+    fits = bought[0] if bought else None
+    lasts = None
+    if fits is not None and fits.years is not None and fits.years < LASTING_YEARS:
+        lasts = next((each for each in bought if (each.years or 0.0) >= LASTING_YEARS), None)
+    return Buying(whole, spare, duty, written_per_day, currency, fits, lasts)
+
+
+def years(offer: Offer, written_per_day: float | None, duty: float) -> float | None:
+    """Return the life of a drive at a rate of writes that lasts `duty` of each day."""
+    if not offer.endurance_bytes or not written_per_day or not duty:
+        return None
+    return offer.endurance_bytes / (written_per_day * duty) / DAYS_PER_YEAR

@@ -26,14 +26,13 @@ from hybridsim.answers.requirements import (
     parse_all,
 )
 from hybridsim.answers.result import Result
-from hybridsim.foundation.documents import headed
+from hybridsim.foundation.documents import Document, headed
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.in_notebooks import DataFrame, frame_of, table_html
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import percent
 from hybridsim.scenario import Scenario
 from hybridsim.studies.candidates import (
-    ONE_MODE,
     SIZE,
     Candidate,
     Purchase,
@@ -61,9 +60,10 @@ MEAN = parse("mean.warm<1s")  # whose value and interval each row has
 
 
 @dataclass(frozen=True)
-class Tried:
+class Tried(Document):
     """The result of a replay at one size, on the same requests as all others."""
 
+    name: str  # kind, mode and the settings that differ from the defaults, in words
     kind: str
     mode: str
     setting: str  # name of the settings that differ from the defaults; empty: none
@@ -78,6 +78,8 @@ class Tried:
     mean: Interval | None  # of mean_ns
     checked: list[Checked]  # since all machines are warm
     own: list[Checked]  # since it is warm itself, as `replay --require` checks it
+
+    _more = ("meets", "surely")
 
     @classmethod
     def of(
@@ -95,6 +97,7 @@ class Tried:
         known = not warm.saturated
         (mean,) = result.sure_of([MEAN.check(alike)], first)
         return cls(
+            candidate.label,
             candidate.kind,
             candidate.mode,
             candidate.setting,
@@ -122,12 +125,6 @@ class Tried:
         return all(each.is_sure for each in [*self.checked, *self.own])
 
     @property
-    def name(self) -> str:
-        """Kind, mode and the settings that differ from the defaults, in words."""
-        name = self.kind if self.kind == ONE_MODE else f"{self.kind} {self.mode}"
-        return f"{name}, {self.setting}" if self.setting else name
-
-    @property
     def decisive(self) -> list[Checked]:
         """Each requirement in the phase that decides: the one in which it is less sure.
 
@@ -147,17 +144,6 @@ class Tried:
     def unsure(self) -> list[Checked]:
         """The requirements that it does not surely meet."""
         return [each for each in self.decisive if not each.is_sure]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of the JSON."""
-        return {
-            "name": self.name, **vars(self),
-            "mean": self.mean and self.mean.to_dict(),
-            "meets": self.meets,
-            "surely": self.surely,
-            "checked": [each.to_dict() for each in self.checked],
-            "own": [each.to_dict() for each in self.own],
-        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -239,24 +225,24 @@ class Sizing:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         best = [self.best(index) for index in range(len(self.require))]
-        return {
-            **headed(SCHEMA),
-            "inputs": {"trace": self.trace, "scenario": self.scenario},
-            "require": [each.text for each in self.require],
-            "needs_no_ssd": self.needs_no_ssd,
-            "answer": self.answer and self.answer.to_dict(),
-            "sure": self.is_sure,
-            "likely": self.likely and self.likely.to_dict(),
-            "below": self.below and self.below.to_dict(),
-            "alone": [each.to_dict() for each in self.alone],
-            "best": [one and {**one[0].to_dict(), "size_bytes": one[1].size_bytes} for one in best],
-            "tried": [each.to_dict() for each in self.tried],
-            "miss_ratio_curve": self.curve.to_dict(POINTS),
-            "bought": self.bought and self.bought.to_dict(),
-            "currency": self.pricing and self.pricing.price.currency,
-            "options": self.options,
-            "notes": self.notes,
-        }
+        return headed(
+            SCHEMA,
+            inputs={"trace": self.trace, "scenario": self.scenario},
+            require=[each.text for each in self.require],
+            needs_no_ssd=self.needs_no_ssd,
+            answer=self.answer,
+            sure=self.is_sure,
+            likely=self.likely,
+            below=self.below,
+            alone=self.alone,
+            best=[one and {**one[0].to_dict(), "size_bytes": one[1].size_bytes} for one in best],
+            tried=self.tried,
+            miss_ratio_curve=self.curve.to_dict(POINTS),
+            bought=self.bought,
+            currency=self.pricing and self.pricing.price.currency,
+            options=self.options,
+            notes=self.notes,
+        )
 
 
 def size(
@@ -363,13 +349,10 @@ class Runs:
     def tried(self) -> list[Tried]:
         """Return the results by size, all from the same request on."""
         first = self._first
-        for number in range(len(self._rows.get(first, ())), len(self.results)):
-            candidate, size = self._ran[number]
-            self._rows.setdefault(first, []).append(
-                Tried.of(candidate, size, self.results[number], self._require, first)
-            )
-        results = self._rows.get(first, [])
-        return sorted(results, key=lambda one: (one.size_bytes, one.name))
+        rows = self._rows.setdefault(first, [])
+        for (candidate, size), result in list(zip(self._ran, self.results))[len(rows) :]:
+            rows.append(Tried.of(candidate, size, result, self._require, first))
+        return sorted(rows, key=lambda one: (one.size_bytes, one.name))
 
     def best(self) -> list[Candidate]:
         """Return the candidates to search: those that meet the requirements with the smallest SSD.

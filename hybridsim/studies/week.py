@@ -52,17 +52,6 @@ class Week:
     worst: Hour  # in which requests waited most
     cache_bytes: int
 
-    def cells(self, what: str) -> dict[tuple[int, int], float]:
-        """Return the mean of a figure by weekday and hour, weighted by requests."""
-        sums: dict[tuple[int, int], tuple[float, int]] = {}
-        for each in self.hours:
-            value = getattr(each, what)
-            if value is not None and each.weekday is not None:
-                place = (each.weekday, each.hour)
-                before, requests = sums.get(place, (0.0, 0))
-                sums[place] = (before + value * each.requests, requests + each.requests)
-        return {place: total / requests for place, (total, requests) in sums.items()}
-
 
 def week(trace: Trace) -> Week | None:
     """Return the hours of a thinned capture; None for another trace, or a stretch of one."""

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hybridsim import jit
-from hybridsim.caches.policies import pair
-from hybridsim.caches.policies.learned.decisions import (
-    EARLY,
-    FILLED,
-    HIT,
-    RIVAL,
-    SCAN,
-    TOO_LITTLE,
-    UNKNOWN,
-    WORTHLESS,
-    Decision,
-    Moment,
-    Page,
-    Why,
-)
 from hybridsim.caches.policies.learned.habits import CLASS_MAX, CLOCK_AT
 from hybridsim.caches.policies.learned.policy import CLOCK, NONE, SIZE, VICTIM, Learned
 from hybridsim.caches.policies.learned.reuse import (
@@ -35,14 +21,69 @@ from hybridsim.caches.policies.learned.reuse import (
     WEIGHT,
     WRITING,
 )
-from hybridsim.engine.residency import ADMITTED, PAGE_HITS, PAGES, Residency, run
+from hybridsim.engine.residency import ADMITTED, run
 from hybridsim.foundation.arrays import Int32s
 from hybridsim.foundation.cache_parameters import WRITE_PRICE
 from hybridsim.foundation.errors import TraceError, UsageError
 from hybridsim.requests.pages import Accesses, Chunked, Ids, accesses
-from hybridsim.studies.hits import cache_pages, size_bytes
+from hybridsim.studies.hits import Cache, cache_pages, size_bytes
 
 MOMENTS = 12  # number of times at which the threshold is reported
+# The decisions with their reasons; `show/why.py` has the texts.
+HIT, FILLED, EARLY = "hit", "worth-it", "first-fill"
+SCAN, WORTHLESS, TOO_LITTLE, UNKNOWN, RIVAL = (
+    "sequential", "no-room-for-it", "less-than-a-fill", "little-known", "rival-worth-more",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One access to a page, and the values that decided about it."""
+
+    time_ns: int
+    is_write: bool
+    number: int  # of the page's accesses, from 1
+    rest: int | None  # accesses to any page since its last one
+    because: str
+    chance: float  # that such a page is touched again before it would be evicted
+    seen: int  # number of such accesses that the chance was learned from
+    worth_reads: float  # disk reads that the page is expected to save, less the rent of its space
+    sure_reads: float  # the same, discounted if the class has few samples
+    price_reads: float  # of a fill at that time
+    density: float  # reads saved per access of time in the cache
+    rival_density: float | None  # the same of the page that would be evicted
+    rival: int | None  # offset of that page in bytes
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The state of the threshold at a moment of the trace."""
+
+    time_ns: int
+    accesses: int  # so far
+    hit_ratio: float  # of page accesses since the previous moment
+    let_in: float  # share of the misses since then that were admitted
+    pages_stay: int  # accesses from a page's last use to its eviction
+    rent_reads: float  # rent of a page's space during that time
+    price_reads: float  # of a fill
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page, and all decisions about it."""
+
+    offset: int  # bytes
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True)
+class Why:
+    """The decisions of a learned policy over a trace."""
+
+    pages: int  # of the cache
+    page_bytes: int
+    moments: tuple[Moment, ...]
+    asked: tuple[Page, ...]
 
 
 def why(
@@ -106,17 +147,14 @@ class Witness:
         self.moments: list[Moment] = []
         self._ids = Ids()
         self._page_bytes = page_bytes
-        parameters = {"write_price_per_thousand": round(price * 1000), "page_bytes": page_bytes}
-        policies = pair(Learned, Learned, self._ids.capacity, pages, parameters)
-        self._cache = Residency.new(pages, page_bytes, cutoff, *policies, self._ids.capacity)
-        self._last = self._counts()
+        parameters = {"write_price_per_thousand": round(price * 1000)}
+        self._cache = Cache("learned", "learned", pages, page_bytes, cutoff, parameters)
+        self._last = 0, 0, 0
         self._now = 0
 
     def take(self, part: Accesses, step: int) -> None:
         """Process requests; record the threshold every `step` accesses."""
         ids = self._ids.of(part.numbers)
-        if len(self._cache.present) < self._ids.capacity:
-            self._cache = self._cache.grown(self._ids.capacity)
         accessed = np.flatnonzero(np.isin(part.numbers, self.wanted))
         rows = set(np.searchsorted(part.ends, accessed, "right").tolist())
         start = 0
@@ -129,15 +167,20 @@ class Witness:
     def _pass(self, part: Accesses, ids: Int32s, start: int, stop: int, step: int) -> None:
         """Process the requests from `start` to `stop`, which access none of the chosen pages."""
         while start < stop:
-            done = int(self._cache.admission.state[CLOCK])
+            done = self._clock
             base = int(part.ends[start - 1]) if start else 0
             row = int(np.searchsorted(part.ends, base + step - done % step, "left")) + 1
             piece, of_piece = _rows(part, ids, start, min(row, stop))
-            jit.fitting(run, self._cache)(self._cache, of_piece, piece, None)
+            self._cache.take(of_piece, piece, done, self._ids.capacity)
             self._now = int(piece.arrival_ns[-1])
             start = min(row, stop)
-            if int(self._cache.admission.state[CLOCK]) // step > done // step:
+            if self._clock // step > done // step:
                 self.note()
+
+    @property
+    def _clock(self) -> int:
+        """Page accesses so far, as the policy counts them."""
+        return int(self._cache.state.admission.state[CLOCK])
 
     def _observe(self, part: Accesses, ids: Int32s, row: int) -> None:
         """Process one request, and record the decisions on the chosen pages that it accesses."""
@@ -148,7 +191,8 @@ class Witness:
             for each, number in zip(of_piece, piece.numbers)
             if number in self.decisions
         }
-        cache = self._cache
+        self._cache.grow(self._ids.capacity)
+        cache = self._cache.state
         watched_policy: Any = _Watched(cache.admission, watched, self)
         jit.fitting(run, cache, interpreted=True)(
             cache._replace(admission=watched_policy), of_piece, piece, None
@@ -158,7 +202,7 @@ class Witness:
 
     def decided(self, number: int, page: int, write: int, rest: int | None, wanted: bool) -> None:
         """Record a decision just after it was made; `page` is an id, `number` the page's number."""
-        cache, decisions = self._cache, self.decisions[number]
+        cache, decisions = self._cache.state, self.decisions[number]
         policy, reuse = cache.admission, cache.admission.reuse
         worth, group = reuse.worth, int(policy.pages.stamp[page]) & CLASS_MAX
         border = int(reuse.state[BORDER])
@@ -192,7 +236,7 @@ class Witness:
     def _record_scan(self, number: int, is_write: bool) -> None:
         """Record an access that bypasses the policy because it continues a sequential run."""
         decisions = self.decisions[number]
-        price = float(self._cache.admission.reuse.worth.price())
+        price = float(self._cache.state.admission.reuse.worth.price())
         decisions.append(
             Decision(
                 self._now, is_write, len(decisions) + 1, None, SCAN, 0.0, 0, 0.0, 0.0, price, 0.0,
@@ -202,12 +246,13 @@ class Witness:
 
     def note(self) -> None:
         """Record the threshold and the hit ratio since the last record."""
-        counts = self._counts()
+        counts = *self._cache.served(), int(self._cache.state.counts[ADMITTED])
         accesses, hits, admitted = (a - b for a, b in zip(counts, self._last))
         if not accesses:
             return
         self._last = counts
-        state, worth = self._cache.admission.reuse.state, self._cache.admission.reuse.worth.state
+        reuse = self._cache.state.admission.reuse
+        state, worth = reuse.state, reuse.worth.state
         stays = int(state[HORIZON]) >> MEAN_BITS
         self.moments.append(
             Moment(
@@ -219,14 +264,6 @@ class Witness:
                 float(worth[RENT]) * stays,
                 float(worth[READING] + worth[WRITING]),
             )
-        )
-
-    def _counts(self) -> tuple[int, int, int]:
-        counts = self._cache.counts
-        return (
-            int(counts[PAGES] + counts[PAGES + 1]),
-            int(counts[PAGE_HITS] + counts[PAGE_HITS + 1]),
-            int(counts[ADMITTED]),
         )
 
 

@@ -83,8 +83,9 @@ class Process:
 
 @dataclass
 class Activity:
-    """The figures of one pass."""
+    """The figures of one pass over a trace."""
 
+    span_ns: int
     all_of_them: Covered = field(default_factory=Covered)
     reads: Covered = field(default_factory=Covered)
     latency: Distribution = field(default_factory=Distribution)
@@ -137,29 +138,32 @@ class Activity:
         known.sort(key=lambda each: (-int(each[1][READS] + each[1][WRITES]), each[0]))
         return [Process(stream, *counts.tolist()) for stream, counts in known[:PROCESSES_MAX]]
 
-    def busy_share(self, span_ns: int) -> float | None:
-        """Return the share of the time in which a request was outstanding; None if unknown."""
-        return self.all_of_them.busy_ns / span_ns if self.latency.count and span_ns else None
+    @property
+    def busy_share(self) -> float | None:
+        """Share of the time in which a request was outstanding; None if unknown."""
+        known = self.latency.count and self.span_ns
+        return self.all_of_them.busy_ns / self.span_ns if known else None
 
-    def most_gain(self, span_ns: int) -> float | None:
-        """Return the upper bound of the application's speedup, that of storage with zero latency.
+    @property
+    def most_gain(self) -> float | None:
+        """The upper bound of the application's speedup, that of storage with zero latency.
 
         G. M. Amdahl, AFIPS 1967: the time without outstanding requests remains.  An application
         that computes while its requests are outstanding gains less.
         """
-        busy = self.busy_share(span_ns)
+        busy = self.busy_share
         return None if busy is None else 1 / max(1 - busy, 1e-9)
 
-    def to_dict(self, span_ns: int) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON."""
         return {
-            "busy_share": self.busy_share(span_ns),
-            "reads_busy_share": self.reads.busy_ns / span_ns if span_ns else None,
+            "busy_share": self.busy_share,
+            "reads_busy_share": self.reads.busy_ns / self.span_ns if self.span_ns else None,
             "outstanding": self.outstanding,
             "mean_ns": self.latency.mean_ns,
             "think_ns": self.all_of_them.gaps.percentile(50),
-            "most_gain": self.most_gain(span_ns),
-            "processes": [vars(each) for each in self.processes],
+            "most_gain": self.most_gain,
+            "processes": self.processes,
             "random_reads": self.whole.random_reads,
             "read_share": self.whole.read_share,
         }

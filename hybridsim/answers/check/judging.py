@@ -422,7 +422,7 @@ def _load(promise: Promise, seen: Observed) -> Iterator[str]:
 
 def _bypass(promise: Promise, kind: str, seen: Observed) -> Iterator[str]:
     counts, reads = promise.whole.counters, promise.whole.reads
-    names = COUNTERS[kind].get("bypassed", "").split()
+    names = COUNTERS.get(kind, {}).get("bypassed", "").split()
     if seen.bypassed is None or not seen.reads or not reads or names[0] not in counts:
         return
     promised = sum(counts.get(name, 0) for name in names) / reads

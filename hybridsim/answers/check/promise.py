@@ -86,15 +86,6 @@ class Promise(Document):
             _course(series, int(whole["end_ns"]), page_bytes), document["dirty"],
         )  # fmt: skip
 
-    @classmethod
-    def of_dict(cls, fields: Mapping[str, Any]) -> Promise:
-        """Return the promise of the dictionary that `to_dict` returned."""
-        parts = {
-            name: None if fields[name] is None else Part(**fields[name])
-            for name in ("whole", "cold", "warm")
-        }
-        return cls(**{**fields, **parts, "course": Course(**fields["course"])})
-
     @property
     def held_bytes(self) -> float | None:
         """Bytes in the cache at the end of the simulated run; None if not counted."""

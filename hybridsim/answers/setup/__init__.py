@@ -11,16 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from hybridsim.answers.setup import bcache, dmcache, opencas, writecache
-from hybridsim.answers.setup.plan import (
-    DISTRIBUTIONS,
-    SECTIONS,
-    Need,
-    Plan,
-    Section,
-    Site,
-    Step,
-    placeholders,
-)
+from hybridsim.answers.setup.plan import Need, Plan, Site, placeholders
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import human_size
 from hybridsim.scenario import Scenario
@@ -142,9 +133,3 @@ def warnings(kind: str, mode: str, settings: Any, site: Site) -> list[str]:
         result.append("Open CAS must be built again for each kernel, before the reboot into it.")
     notes = getattr(KINDS[kind], "notes", None)
     return [*result, *(notes(settings, site) if notes else [])]
-
-
-__all__ = [
-    "DISTRIBUTIONS", "KINDS", "NAMES", "SECTIONS", "Need", "Plan", "Section", "Site", "Step",
-    "metadata_ram", "placeholders", "plan",
-]  # fmt: skip

@@ -104,13 +104,10 @@ def sections(one: Settings, site: Site) -> list[Section]:
     writes = "\n".join(f'echo {getattr(one, name)} > "$B/{path}"' for path, name in SYSFS.items())
     versions = "uname -r\nmodprobe -n bcache\ncommand -v make-bcache bcache-super-show"
     return [
-        Section("check", "Before anything is changed", (
-            *site.checks(ssd(one), ram(one), versions),
-            Step(
-                f"blockdev --getss {site.slow} {site.fast[0]}",
-                "The block of bcache must not be smaller than the sector of a device.",
-                f"{one.block_bytes} or less",
-            ),
+        site.check(ssd(one), ram(one), versions, Step(
+            f"blockdev --getss {site.slow} {site.fast[0]}",
+            "The block of bcache must not be smaller than the sector of a device.",
+            f"{one.block_bytes} or less",
         )),
         Section("install", "Build the cache", (
             empty(site.devices),

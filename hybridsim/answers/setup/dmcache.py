@@ -137,8 +137,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
         steps.append(unit(SERVICE, f"migration threshold of {main}", f"/usr/sbin/{message}"))
         undo.append(unit_removed(SERVICE))
     return [
-        Section("check", "Before anything is changed", tuple(
-            site.checks(ssd(one), ram(one), versions))),
+        site.check(ssd(one), ram(one), versions),
         Section("install", "Build the cache", tuple(steps)),
         Section("verify", "Read the state back", (
             Step(

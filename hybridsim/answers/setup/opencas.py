@@ -147,10 +147,7 @@ def sections(one: Settings, site: Site) -> list[Section]:
             "for all, as simulated: load no ioclass file.",
         ),
     ]  # fmt: skip
-    check = Section("check", "Before anything is changed", (
-        *site.checks(ssd(one), ram(one), "uname -r"),
-        Step(f"lsblk -o NAME,FSTYPE,MOUNTPOINTS {site.slow}", "Its data stay.", "no mount point"),
-    ))  # fmt: skip
+    mounts = f"lsblk -o NAME,FSTYPE,MOUNTPOINTS {site.slow}"
     build = Section("build", "Build Open CAS: again after each update of the kernel", (
         Step(
             f"{site.system.install} {site.system.packages[KIND]}"
@@ -163,7 +160,9 @@ def sections(one: Settings, site: Site) -> list[Section]:
         ),
     ))  # fmt: skip
     return [
-        check,
+        site.check(
+            ssd(one), ram(one), "uname -r", Step(mounts, "Its data stay.", "no mount point")
+        ),
         *([build] if site.from_source else []),
         Section("install", "Build the cache", tuple(steps)),
         Section("verify", "Read the state back", (

@@ -127,13 +127,13 @@ class Site:
             )
         return Drives(members, int(table.chunk_bytes) if members > 1 else 0, number > members)
 
-    def checks(self, ssd: Need, ram: Need, versions: str) -> list[Step]:
-        """Return what to look at before anything is changed."""
+    def check(self, ssd: Need, ram: Need, versions: str, *more: Step) -> Section:
+        """Return the section of what to look at before anything is changed."""
         columns = "NAME,SIZE,TYPE,FSTYPE,MOUNTPOINTS,LOG-SEC,DISC-GRAN,MODEL,SERIAL"
         lost = "nothing: any line is data that would be lost"
         large = f"{ssd.size_bytes} or more ({human_size(ssd.size_bytes)})"
         cached = Step(f"lvs {self.slow}", "The volume that will be cached; its data stay.")
-        return [
+        return Section("check", "Before anything is changed", (
             Step(
                 f"lsblk -o {columns} {shlex.join(self.devices)}",
                 "Are these the devices, unmounted and without partitions?",
@@ -151,7 +151,8 @@ class Site:
                 f"{-(-ram.size_bytes // KIB)} kB or more",
             ),
             Step(versions, f"Versions; {self.system.title} has {self.system.versions}."),
-        ]
+            *more,
+        ))  # fmt: skip
 
     def array(self, drives: Drives) -> tuple[list[Step], str]:
         """Return the steps that make one device of the SSDs, and its name."""

@@ -124,14 +124,11 @@ def sections(one: Settings, site: Site) -> list[Section]:
         ),
     ]
     return [
-        Section("check", "Before anything is changed", (
-            *site.checks(ssd(one), ram(one), "uname -r\nlvm version\nmodprobe -n dm-writecache"),
-            *[Step(
-                f"xfs_info /dev/{site.slow} | grep sectsz || blkid -p /dev/{site.slow}",
-                "A file system with sectors of 512 B cannot be mounted on blocks of 4 KiB.",
-                "sectsz=4096, for XFS",
-            )] * (site.is_volume and one.block_bytes != min(BLOCKS)),
-        )),
+        site.check(ssd(one), ram(one), "uname -r\nlvm version\nmodprobe -n dm-writecache", *[Step(
+            f"xfs_info /dev/{site.slow} | grep sectsz || blkid -p /dev/{site.slow}",
+            "A file system with sectors of 512 B cannot be mounted on blocks of 4 KiB.",
+            "sectsz=4096, for XFS",
+        )] * (site.is_volume and one.block_bytes != min(BLOCKS))),
         Section("install", "Build the cache", tuple(steps)),
         Section("verify", "Read the state back", (
             Step(

@@ -19,7 +19,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,7 @@ from hybridsim.answers.intervals import Interval
 from hybridsim.answers.requirements import COMPARED, Checked, Requirement, check_answerable
 from hybridsim.caches.page.preload import COLD_START, WarmStart
 from hybridsim.foundation.arrays import distinct
+from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import format_size
 from hybridsim.requests.pages import Ids, accesses
@@ -90,6 +91,8 @@ class Hour:
     alone_ns: float
     cached_ns: float
     hit_ratio: float  # of page accesses, of the sample
+    weekday: int | None  # 0: Monday; None: the capture has no clock
+    hour: int  # of the day, or from the start of a capture without a clock
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,28 @@ class Estimate:
             interval = Interval(figure.value, figure.low, figure.high, SOURCES)
             found.append(Checked(each, figure.value, met, "", interval))
         return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of the JSON."""
+        cache = self.scenario.cache
+        return {
+            "size_bytes": self.cache_bytes,
+            "admission": getattr(cache, "admission", None),
+            "replacement": getattr(cache, "replacement", None),
+            "toml": self.scenario.to_toml(),
+            "mode": self.mode,
+            "typical_minutes": self.minutes[0],
+            "worst_minutes": self.minutes[1],
+            "alone": {name: self.alone[name] for name in FIGURES},
+            "cached": {name: self.cached[name] for name in FIGURES},
+            "gain": self.gain,
+            "answer": worth(self.gain),
+            "ssd_bytes_per_day": self.ssd_bytes_per_day,
+            "late": self.late,
+            "worst_hour_ns": self.worst.begin_ns,
+            "hours": self.hours,
+            "required": self.required,
+        }
 
     def _worn(self, measure: str) -> Figure | None:
         """Return the drive writes a day, or the years of rated life; None if they are unknown."""
@@ -426,7 +451,9 @@ class Job:
             before, after = (float(stands_for @ ran.mean_ns(mine) / max(stands_for.sum(), 1))
                              for ran in (alone, cached))  # fmt: skip
             at = int(minutes.at[mine[0]])
-            found.append(Hour(hour * 60 * MINUTE_NS, whole, before, after, float(hits[at])))
+            begin_ns = hour * 60 * MINUTE_NS
+            place = clock(capture_of(self.trace), begin_ns)
+            found.append(Hour(begin_ns, whole, before, after, float(hits[at]), *place))
         return found
 
 
@@ -467,43 +494,13 @@ class Answer:
             "rate": capture.rate,
             "answer": self.verdict,
             "pick": self.pick,
-            "caches": [_cache(each, capture) for each in self.caches],
+            "caches": in_json(self.caches),
         }
 
 
 def worth(gain: Figure) -> str:
     """Return whether a gain is worth a cache, by its interval."""
     return YES if gain.low >= WORTH_IT else NO if gain.high < WORTH_IT else UNSURE
-
-
-def _cache(one: Estimate, capture: Thinned) -> dict[str, Any]:
-    def hour(each: Hour) -> dict[str, Any]:
-        weekday, at = clock(capture, each.begin_ns)
-        return {**asdict(each), "weekday": weekday, "hour": at}
-
-    cache = one.scenario.cache
-    return {
-        "size_bytes": one.cache_bytes,
-        "admission": getattr(cache, "admission", None),
-        "replacement": getattr(cache, "replacement", None),
-        "toml": one.scenario.to_toml(),
-        "mode": one.mode,
-        "typical_minutes": one.minutes[0],
-        "worst_minutes": one.minutes[1],
-        "alone": {name: _figure(one.alone[name]) for name in FIGURES},
-        "cached": {name: _figure(one.cached[name]) for name in FIGURES},
-        "gain": _figure(one.gain),
-        "answer": worth(one.gain),
-        "ssd_bytes_per_day": _figure(one.ssd_bytes_per_day),
-        "late": list(one.late),
-        "worst_hour_ns": one.worst.begin_ns,
-        "hours": [hour(each) for each in one.hours],
-        "required": [each.to_dict() for each in one.required],
-    }
-
-
-def _figure(one: Figure) -> dict[str, float]:
-    return {"value": one.value, "low": one.low, "high": one.high}
 
 
 def replay_sample(
@@ -578,10 +575,5 @@ def _curve(trace: Trace, scenario: Scenario, report: Report | None) -> Curve:
 
 def sizes_to_try(curve: Curve) -> list[int]:
     """Return sizes in bytes at which the curve has fallen by FALLS, that a sample can represent."""
-    top, bottom = float(curve.miss_ratio[0]), float(curve.miss_ratio[-1])
-    least = int(np.ceil(SMALL / curve.rate))
-    found = set()
-    for share in FALLS:
-        at = int((curve.miss_ratio <= top - share * (top - bottom)).argmax())
-        found.add(max(int(curve.pages[at]), least))
-    return [each * curve.page_bytes for each in sorted(found)]
+    least = int(np.ceil(SMALL / curve.rate)) * curve.page_bytes
+    return sorted({max(curve.fallen(share), least) for share in FALLS})

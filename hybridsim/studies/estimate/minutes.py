@@ -65,7 +65,6 @@ class Minutes:
 
     numbers: Ints  # from the origin of the capture
     requests: Ints  # of all kinds
-    reads: Ints
     writes: Ints
     bytes: Ints
     waited_ns: Ints  # sum of the recorded latencies; 0: unknown
@@ -87,13 +86,12 @@ class Minutes:
                     (
                         each.begin_ns // MINUTE_NS,
                         each.requests,
-                        by_op[Op.READ],
                         by_op[Op.WRITE] + by_op[Op.WRITE_ZEROES],
                         each.of("bytes").sum(),
                         each.of("latency_sum_ns").sum(),
                     )
                 )
-        numbers, requests, reads, writes, moved, waited = np.array(rows, np.int64).T
+        numbers, requests, writes, moved, waited = np.array(rows, np.int64).T
         capture = capture_of(trace)
         known = {number: at for at, number in enumerate(numbers.tolist())}
         kept = [one for one in capture.stretches.values() if one.begin_ns // MINUTE_NS in known]
@@ -119,7 +117,7 @@ class Minutes:
             )
         stretches = sorted([*worst, *drawn], key=lambda one: one.begin_ns)
         return cls(
-            numbers, requests, reads, writes, moved, waited, stretches,
+            numbers, requests, writes, moved, waited, stretches,
             np.array([known[one.begin_ns // MINUTE_NS] for one in stretches]),
             np.array([one.begin_ns in certain for one in stretches]),
         )  # fmt: skip
@@ -213,6 +211,10 @@ class Figure:
     def high(self) -> float:
         """The upper end of the interval."""
         return self.value + self.error
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the fields of the JSON."""
+        return {"value": self.value, "low": self.low, "high": self.high}
 
 
 class Ran:

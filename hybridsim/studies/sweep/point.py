@@ -24,7 +24,7 @@ from hybridsim.traces.trace import CHUNK_ROWS, Trace, Watch
 
 if TYPE_CHECKING:
     from hybridsim.answers.result import Result
-    from hybridsim.studies.disks_alone import SharedAlone
+    from hybridsim.studies.runs import SharedAlone
 
 DETAIL = "replay"  # a command, and its options that the scenario does not have
 CODE = "kinds"  # folder next to the machine code: one file for each compiled kind
@@ -142,7 +142,7 @@ def compiled_kind(point: Point) -> Kind:
 
 def shared(point: Point) -> tuple[Any, ...]:
     """Return the key of the data that a worker keeps for its next point: trace and disks."""
-    from hybridsim.studies.disks_alone import Alone
+    from hybridsim.studies.runs import Alone
 
     return point.digest, point.seed, Alone.which(point.scenario, point.scenario.replay.mode, 0)
 
@@ -171,7 +171,7 @@ class Kept(Trace):
 
     def __init__(self, trace: Trace, room_bytes: int) -> None:
         """Keep at most `room_bytes` of requests."""
-        from hybridsim.studies.disks_alone import Alone
+        from hybridsim.studies.runs import Alone
 
         super().__init__(trace.name, trace.format, trace._reader)
         self.alone = Alone()
@@ -218,6 +218,6 @@ def kept(trace: NamedTrace, digest: str, seed: int | None) -> Kept:
 @functools.lru_cache(maxsize=1)
 def shared_alone(folder: str) -> SharedAlone:
     """Return the results of the disks alone that the processes share in a folder."""
-    from hybridsim.studies.disks_alone import SharedAlone
+    from hybridsim.studies.runs import SharedAlone
 
     return SharedAlone(folder)

@@ -45,14 +45,13 @@ def answer(document: Document) -> Section:
 
 def _figures(document: Document) -> Iterator[KeyFigure]:
     pick = document["recommended"]
-    before, after = pick["judged"]["none"], pick["judged"]["cached"]
+    after = pick["judged"]["cached"]
     sure = "" if pick["low"] is None else f"{words.range_head(document)}: {words.interval(pick)}"
     yield "gain", f"{factor(pick['gain'])} times", sure
     known = pick["keeps_up"] and document["disks_keep_up"]
     for name in ("read", "write"):
         if after[name]["n"] and known:
-            now, then = (words.mean(pick, side, name, latency(each[name]["mean_ns"]))
-                         for side, each in (("cached", after), ("none", before)))  # fmt: skip
+            now, then = (words.mean(pick, side, name) for side in ("cached", "none"))
             yield f"mean {name}", now, f"disks alone: {then}"
     if known:
         then = latency(pick["p99_ns"]["none"])
