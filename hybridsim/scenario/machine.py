@@ -22,6 +22,7 @@ from hybridsim.foundation.machine_parameters import HostParameters
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.toml.places import Path
 from hybridsim.foundation.toml.problems import Problem, explain, report
+from hybridsim.foundation.toml.table import Part, Rate, Time
 from hybridsim.scenario.backing import KINDS, Backing, ControllerDram, Rebuild
 from hybridsim.scenario.bcache import BcacheTable
 from hybridsim.scenario.cache import Cache
@@ -31,7 +32,7 @@ from hybridsim.scenario.opencas import OpenCasTable
 from hybridsim.scenario.origin import DEFAULT_DRIVES, Origin
 from hybridsim.scenario.writecache import WritecacheTable
 from hybridsim.storage import catalog
-from hybridsim.storage.drives import DRIVES, Part, Rate, Time
+from hybridsim.storage.drives import DRIVES
 from hybridsim.storage.drives.ssd import Flash
 
 CacheTable = (
