@@ -16,7 +16,7 @@ from hybridsim.foundation.errors import ScenarioError
 from hybridsim.jit.events import FAST, KIND_BITS, Events
 from hybridsim.reference import Clock, Flash, FlashParameters, Ssd, SsdParameters
 from hybridsim.scenario import Scenario, building
-from hybridsim.storage.devices.ftl import Mapping
+from hybridsim.storage.devices.flash import Mapping
 from hybridsim.storage.devices.ssd_timing import flash_timing, write_amplification
 
 READ, WRITE, DISCARD, FLUSH = (int(op) for op in (Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH))
