@@ -137,18 +137,14 @@ def tables() -> list[Table]:
     ]
 
 
-def known_keys(path: Path, kind: str = "") -> list[str]:
-    """Return the keys of the table that contains the path: of that kind, or of all kinds."""
-    table = path[:-1]
-    if table[:1] == ("event",):
-        table = ("event",)  # without the number of the event
-    known = {
-        fact.alias or name: None
+def tables_of(path: Path, kind: str = "") -> list[type[Part]]:
+    """Return the table that contains the path: of that kind, or of all kinds."""
+    of = ("event",) if path[0] == "event" and len(path) > 1 else path[:-1]  # without its number
+    return [
+        each.model
         for each in tables()
-        if each.path == table and (not kind or not each.kinds or kind in each.kinds)
-        for name, fact in each.model.model_fields.items()
-    }
-    return list(known)
+        if each.path == of and (not kind or not each.kinds or kind in each.kinds)
+    ]
 
 
 def path_in_text(loc: Path) -> Path:
@@ -184,7 +180,7 @@ def resolved(origin: Origin) -> Machine:
     try:
         machine = Machine.model_validate(tables)
     except ValidationError as error:
-        problems += explain(error, origin, known_keys, path_in_text)
+        problems += explain(error, origin, tables_of, path_in_text)
         machine = None
     if problems or machine is None:
         raise ScenarioError(report(problems))

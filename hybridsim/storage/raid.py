@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, doubled, filled, pool_of, roomy_pool
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled, pool_of, roomy_pool
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
 from hybridsim.foundation.machine_parameters import ArrayParameters, RebuildParameters
 from hybridsim.jit import kernel, method, state_machine
@@ -441,9 +441,9 @@ class Tier(NamedTuple):
     def with_room(self, demand: int) -> Tier:
         """Return the same array with room for a step that needs `demand` entries of each pool."""
         groups, wanted = roomy_pool(self.groups, demand), demand + int(self.reserved())
-        device, room = self.device, self.device.room()
-        if room < wanted:
-            device = device.grown(doubled(device.size(), room, wanted))
+        device = self.device
+        if device.room() < wanted:
+            device = device.with_room(wanted)
         return self._replace(groups=groups, device=device, line=self.line.with_room(wanted))
 
     def totals(self, now_ns: int) -> dict[str, int]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints, grown_pool, pool_of
+from hybridsim.foundation.arrays import Int32s, Ints, grown_pool, pool_of, roomy_pool
 from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Op
 from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.jit import method, state_machine
@@ -481,14 +481,12 @@ class Flash(NamedTuple):
         """Return how many more requests the bank can take."""
         return self.requests.free[1]
 
-    def size(self) -> int:
-        """Return the capacity of the bank in requests."""
-        return len(self.requests.tag)
-
-    def grown(self, capacity: int) -> Flash:
-        """Return the same bank with room for `capacity` requests, each on all dies of a drive."""
-        requests = grown_pool(self.requests, capacity, Requests._fields[:6])
-        nand = self.nand.grown(capacity * self.model.dies)
+    def with_room(self, demand: int) -> Flash:
+        """Return the same bank with room for `demand` more requests, each on all dies."""
+        requests = roomy_pool(self.requests, demand, Requests._fields[:6])
+        if requests is self.requests:
+            return self
+        nand = self.nand.grown(len(requests.tag) * self.model.dies)
         return self._replace(requests=requests, nand=nand)
 
     def totals(self, now_ns: int) -> dict[str, int]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled, grown_pool, pool_of
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled, pool_of, roomy_pool
 from hybridsim.foundation.codes import FUA, OP_MASK, Op, Order
 from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.jit import method, state_machine
@@ -188,13 +188,9 @@ class HDD(NamedTuple):
         """Return how many more commands the bank can take."""
         return self.queue.free[1]
 
-    def size(self) -> int:
-        """Return the capacity of the bank in commands."""
-        return len(self.queue.tag)
-
-    def grown(self, capacity: int) -> HDD:
-        """Return the same bank with room for `capacity` commands."""
-        return self._replace(queue=grown_pool(self.queue, capacity, Queue._fields[:13]))
+    def with_room(self, demand: int) -> HDD:
+        """Return the same bank with room for `demand` more commands."""
+        return self._replace(queue=roomy_pool(self.queue, demand, Queue._fields[:13]))
 
     def totals(self, now_ns: int) -> dict[str, int]:
         """Return the counters of all members so far, by name."""
