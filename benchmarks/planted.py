@@ -45,7 +45,7 @@ from mutants import ROOT, Mutant, Reach
 # The compiled files of each module of the reference.
 POLICIES, PAGE, BCACHE = "caches/policies/", "caches/page/", "caches/bcache/"
 OPENCAS, DMCACHE, WRITECACHE = "caches/opencas/", "caches/dmcache/", "caches/writecache/"
-DEVICES, HDD, RAID = "storage/devices/", "storage/devices/hdd/", "storage/raid/"
+DEVICES, HDD = "storage/devices/", "storage/devices/hdd/"
 COUNTERPARTS = {
     "source": ("requests/source.py", "engine/think.py", "requests/inflight.py", "requests/jobs.py"),
     "limits": ("jit/limits.py", "requests/host.py"),
@@ -70,12 +70,13 @@ COUNTERPARTS = {
     "dmcache": tuple(DMCACHE + name for name in ("target.py", "migrations.py")),
     "smq": (DMCACHE + "smq.py", "jit/lists.py"),
     "writecache": (WRITECACHE + "target.py", WRITECACHE + "write_back.py"),
-    "tier": tuple(RAID + name for name in ("tier.py", "parity.py", "layout.py", "rebuild.py")),
-    "hdd": tuple(HDD + name for name in ("bank.py", "buffer.py", "platters.py", "media_cache.py")),
+    "tier": ("storage/raid.py",),
+    "hdd": tuple(HDD + name for name in ("__init__.py", "buffer.py", "platters.py",
+        "media_cache.py")),
     "ssd": (DEVICES + "ssd.py",),
-    "flash": tuple(DEVICES + name for name in ("flash.py", "flash_dies.py", "ftl.py")),
+    "flash": (DEVICES + "flash.py",),
     "volume": (DEVICES + "volume.py",),
-    "controller": tuple("storage/controller/" + name for name in ("dram.py", "memory.py")),
+    "controller": tuple("storage/controller/" + name for name in ("__init__.py", "memory.py")),
     "throttle": ("storage/throttle.py",),
 }  # fmt: skip
 DATA = ("parameters.py", "__init__.py")  # of the reference: no model

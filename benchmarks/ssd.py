@@ -26,8 +26,7 @@ from hybridsim.foundation.codes import FUA, Op
 from hybridsim.foundation.machine_parameters import FlashParameters
 from hybridsim.jit.events import FAST, KIND_BITS, Events
 from hybridsim.storage import catalog
-from hybridsim.storage.devices import Flash
-from hybridsim.storage.devices.ftl import Mapping
+from hybridsim.storage.devices.flash import Flash, Mapping
 from hybridsim.storage.devices.ssd_timing import write_amplification
 from hybridsim.storage.drives import Placement, SolidState
 

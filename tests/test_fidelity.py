@@ -9,7 +9,7 @@ from hybridsim import Scenario, Trace, replay
 from hybridsim.answers.fidelity import Fidelity, demerit
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.show.terminal import render
-from hybridsim.storage.raid.tier import Line
+from hybridsim.storage.raid import Line
 
 MS = 1_000_000
 
@@ -154,7 +154,7 @@ def test_a_line_stays_in_order_when_it_grows():
     assert line.tag[line.left()] == waiting.popleft()
     line.push(tag, 1, 8 * tag, 8)
     waiting.append(tag)
-    grown = line.grown(16)
+    grown = line.with_room(13)  # 16 entries
     while waiting:
         entry = grown.left()
         assert grown.tag[entry] == waiting.popleft()

@@ -16,7 +16,7 @@ from hybridsim.foundation.errors import ScenarioError
 from hybridsim.jit.events import FAST, KIND_BITS, Events
 from hybridsim.reference import Clock, Flash, FlashParameters, Ssd, SsdParameters
 from hybridsim.scenario import Scenario, building
-from hybridsim.storage.devices.ftl import Mapping
+from hybridsim.storage.devices.flash import Mapping
 from hybridsim.storage.devices.ssd_timing import flash_timing, write_amplification
 
 READ, WRITE, DISCARD, FLUSH = (int(op) for op in (Op.READ, Op.WRITE, Op.DISCARD, Op.FLUSH))
@@ -29,7 +29,7 @@ def on_engine(parameters, requests, members=1):
     while todo or not events.heap.is_empty():
         events = events.with_room(200)
         if bank.room() < 4:
-            bank = bank.grown(2 * bank.size())
+            bank = bank.with_room(4)
         at = events.heap.time_ns[0] if not events.heap.is_empty() else None
         if todo and (at is None or todo[0][1][0] < at):
             number, (now, op, offset, length) = todo.pop(0)

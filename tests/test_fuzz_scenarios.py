@@ -19,8 +19,9 @@ from scenarios import Workload
 
 from hybridsim.foundation.codes import Op, Replay
 from hybridsim.foundation.errors import ScenarioError
+from hybridsim.foundation.toml.problems import keys_of
 from hybridsim.scenario import Scenario, building
-from hybridsim.scenario.machine import known_keys
+from hybridsim.scenario.machine import tables_of
 
 MIB = 1 << 20
 VOLUME = 64 * MIB
@@ -55,7 +56,7 @@ class TestValidScenarios:
             for path in TABLES:
                 drawn[path] |= within(table, path).keys()
         for path in TABLES:
-            assert drawn[path] == set(known_keys((*path, "")))
+            assert drawn[path] == set(keys_of(tables_of((*path, ""))))
 
     def test_valid_scenarios_load_and_show_reproduces_them(self):
         tried(check_possible, range(60))

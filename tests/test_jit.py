@@ -160,10 +160,11 @@ def victim(lru):
     return lru.evict()
 """
 SCRIPT = """
-from hybridsim import jit, tiny
+from hybridsim import tiny
+from hybridsim.jit import code_folder
 from hybridsim.caches.policies import LRU
 victim = tiny.victim(LRU.new(8))
-print(victim, sum(tiny.victim.stats.cache_hits.values()), jit.cache_folder().name)
+print(victim, sum(tiny.victim.stats.cache_hits.values()), code_folder.cache_folder().name)
 """
 
 
@@ -366,7 +367,7 @@ def test_a_state_machine_from_outside_is_compiled_and_not_cached():
     assert simulated(UserFifo(LRU.new(IDS))) == simulated(UserFifo(LRU.new(IDS)), interpreted=True)
     assert simulated(UserFifo(LRU.new(IDS))) != simulated(LRU.new(IDS), interpreted=True)
     assert jit.fresh(loops.run).signatures
-    kept = [file.read_bytes() for file in jit.cache_folder().rglob("loops.run-*.nbi")]
+    kept = [file.read_bytes() for file in code_folder.cache_folder().rglob("loops.run-*.nbi")]
     assert not any(b"UserFifo" in index for index in kept)
 
 
@@ -476,6 +477,6 @@ def test_without_a_writable_cache_machine_code_is_kept_in_memory(monkeypatch, tm
     blocked.write_text("")
     for place in ("HYBRIDSIM_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(place, str(blocked))
-    folder = jit.cache_folder.__wrapped__()
+    folder = code_folder.cache_folder.__wrapped__()
     assert folder.is_dir()
     assert blocked not in folder.parents

@@ -10,9 +10,8 @@ from numba import njit
 
 from hybridsim import jit
 from hybridsim.foundation.arrays import Ints
-from hybridsim.jit import kernel, loop, method, state_machine
+from hybridsim.jit import kernel, lean, loop, method, state_machine
 from hybridsim.jit.instructions import octave, prefetch
-from hybridsim.jit.lean import library as lean
 
 pytestmark = pytest.mark.skipif(not jit.compiled, reason="NUMBA_DISABLE_JIT is set")
 

@@ -16,8 +16,7 @@ from numba import typeof, types
 from numba.core.registry import cpu_target
 
 from hybridsim import jit
-from hybridsim.jit import compiling
-from hybridsim.jit.lean import library as lean
+from hybridsim.jit import compiling, lean
 
 pytestmark = pytest.mark.skipif(not jit.compiled, reason="NUMBA_DISABLE_JIT is set")
 

@@ -38,7 +38,8 @@ def machine(disk, window, pages=0, members=1, replay=Replay.CLOSED, depth=1, age
     cache = CacheParameters(PAGE, pages, Mode.WRITE_THROUGH, 1 << 20, 8, ("touches", 1))
     cache = PageCache.new(cache, admission, replacement, IDS)
     level = Level.RAID5 if members > 2 else Level.STRIPE
-    bank = disk.bank(members, Placement(disk.capacity_bytes, 0, window, age_limit_ns))
+    queue = {"window": window, "age_limit_ns": age_limit_ns}
+    bank = disk.bank(members, Placement(disk.capacity_bytes, overrides=queue))
     slow = Tier.new(SLOW, ArrayParameters(level, members, 64 * KIB), bank)
     drive = Scenario.default().cache.drive
     flash = drive.bank(1, Placement(drive.capacity_bytes))

@@ -23,8 +23,7 @@ from hybridsim.reference import (
 from hybridsim.requests.inflight import Batch
 from hybridsim.scenario import Scenario as Site
 from hybridsim.scenario import building
-from hybridsim.storage.raid import Tier
-from hybridsim.storage.raid.rebuild import LINE
+from hybridsim.storage.raid import LINE, Tier
 
 KIB = 1024
 CHUNK = 64 * KIB

@@ -60,8 +60,7 @@ from hybridsim.scenario import Scenario
 from hybridsim.scenario.building import machine
 from hybridsim.storage.devices.hdd.buffer import WriteCache
 from hybridsim.storage.drives import DRIVES
-from hybridsim.storage.raid.layout import Layout
-from hybridsim.storage.raid.rebuild import DUE_NS, Rebuild
+from hybridsim.storage.raid import DUE_NS, Layout, Rebuild
 
 KIB = 1 << 10
 # A bcache by whose streams no request bypasses it.

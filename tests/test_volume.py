@@ -12,6 +12,7 @@ from scenarios import Scenario, latencies
 
 from hybridsim.foundation.codes import DmMode, Level, Mode, Op, Replay
 from hybridsim.foundation.machine_parameters import READ_OR_WRITE, WHOLE_REQUEST
+from hybridsim.foundation.toml.table import ContradictionError
 from hybridsim.jit.limits import NOTHING, READS, WRITES, Limits
 from hybridsim.reference import (
     CacheParameters,
@@ -26,7 +27,7 @@ from hybridsim.reference import (
 )
 from hybridsim.storage import catalog
 from hybridsim.storage.devices import volume as volume_timing
-from hybridsim.storage.drives import CloudVolume, ContradictionError
+from hybridsim.storage.drives import CloudVolume
 
 MIB = 2**20
 SECOND = 10**9

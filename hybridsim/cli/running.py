@@ -241,7 +241,8 @@ def show_so_far(result: Result) -> None:
 
 def note_compiling() -> None:
     """Report on standard error that the simulator is compiled once; at a terminal, how far."""
-    from hybridsim.jit import compiled, is_kept
+    from hybridsim.jit import compiled
+    from hybridsim.jit.code_folder import is_kept
 
     if compiled and not is_kept("loops.run-*.nbi"):
         click.echo("first run: compiling the simulator for this machine, once ...", err=True)

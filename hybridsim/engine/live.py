@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.engine.machine import with_room
 from hybridsim.foundation.arrays import Ints, longer
 from hybridsim.jit import fitting, loop, state_machine
 from hybridsim.jit.events import CONTROLLER, FAST, KIND_BITS, KIND_MASK, SLOW, Events
@@ -126,7 +125,7 @@ class LiveArray:
 
     def _grow(self) -> None:
         """Grow all pools that have too little room."""
-        self.tier = with_room(self.tier, self._demand)
+        self.tier = self.tier.with_room(self._demand)
         self._events = self._events.with_room(2 * self._demand + int(self.tier.reserved()))
         tag, at_ns, used = self._completions
         if used[0] == len(tag):

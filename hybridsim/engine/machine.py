@@ -12,7 +12,7 @@ from hybridsim.caches.page.names import FILLS_STARTED, IS_WRONG, WRONG_AT, WRONG
 from hybridsim.caches.policies import ADMISSION_METHODS, REPLACEMENT_METHODS, reject_victim
 from hybridsim.engine import loops
 from hybridsim.engine.loops import EVENTS_DEMAND, FAST_DEMAND, NOW_NS, PAGES_DEMAND, SLOW_DEMAND
-from hybridsim.foundation.arrays import Ints, doubled, grown_pool
+from hybridsim.foundation.arrays import Ints, doubled
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.foundation.machine_parameters import HostParameters
 from hybridsim.jit import method, state_machine
@@ -24,7 +24,7 @@ from hybridsim.requests.source import NEVER, PASS_FROM, Source
 from hybridsim.storage.controller import Controller
 from hybridsim.storage.devices import DEVICE_METHODS
 from hybridsim.storage.raid import Tier
-from hybridsim.storage.throttle import WAITING, Throttle
+from hybridsim.storage.throttle import Throttle
 
 FOREVER = (1 << 63) - 1  # later than NEVER: nothing is held
 
@@ -39,8 +39,8 @@ class Below(NamedTuple):
 
     def with_room(self, demand: Ints) -> Below:
         """Return the same parts, with room for a step that needs as much."""
-        slow = with_room(self.slow, int(demand[SLOW_DEMAND]))
-        fast = with_room(self.fast, int(demand[FAST_DEMAND]))
+        slow = self.slow.with_room(int(demand[SLOW_DEMAND]))
+        fast = self.fast.with_room(int(demand[FAST_DEMAND]))
         wanted = int(demand[EVENTS_DEMAND]) + int(slow.reserved() + fast.reserved())
         return Below(slow, fast, self.events.with_room(wanted))
 
@@ -132,27 +132,6 @@ def check_parts(machine: Machine) -> None:
     if isinstance(cache, PageCache):
         jit.check_part(cache.admission, "an admission policy", ADMISSION_METHODS, ["grown"])
         jit.check_part(cache.replacement, "a replacement policy", REPLACEMENT_METHODS, ["grown"])
-
-
-def with_room(tier: Any, demand: int) -> Any:
-    """Return the same slow tier, with room for a step that needs `demand` entries."""
-    if isinstance(tier, Controller):
-        return tier.grown(demand, with_room(tier.array, demand))
-    if isinstance(tier, Throttle):
-        waiting = int(tier.state[WAITING])
-        return tier.grown(demand, with_room(tier.array, demand + waiting))
-    groups = tier.groups
-    if groups.free[1] < demand:
-        size = doubled(len(groups.pending), int(groups.free[1]), demand)
-        groups = grown_pool(groups, size)
-    device = tier.device
-    demand += int(tier.reserved())
-    if device.room() < demand:
-        device = device.grown(doubled(device.size(), device.room(), demand))
-    line = tier.line
-    if not line.has_room(demand):
-        line = line.grown(doubled(len(line.tag), int(line.free[1]), demand))
-    return tier._replace(groups=groups, device=device, line=line)
 
 
 class Run:

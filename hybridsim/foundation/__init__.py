@@ -14,9 +14,7 @@ wording    how figures are worded
 suggest    the known word nearest to an unknown one
 printable  text from a file or a user, made safe for a terminal
 explain    the glossary behind `hybridsim explain`
-reading    text files of users, read up to a bound
-json_in_text
-           JSON objects in a text that has other lines too
+reading    text files of users, read up to a bound; JSON objects among other lines
 writing    output files that are replaced atomically
 version    the version, and the folder of the package
 """

@@ -143,3 +143,10 @@ def grown_pool(pool: Machine, capacity: int, columns: Iterable[str] | None = Non
     longest[free] = np.array([old, number + capacity - old])
     grown: Machine = cast("Any", pool)._replace(**longest)
     return grown
+
+
+def roomy_pool(pool: Machine, demand: int, columns: Iterable[str] | None = None) -> Machine:
+    """Return a pool with at least `demand` free entries: the same, or a grown one."""
+    *_, links, free = cast("Any", pool)._fields
+    size, room = len(getattr(pool, links)), int(getattr(pool, free)[1])
+    return pool if room >= demand else grown_pool(pool, doubled(size, room, demand), columns)

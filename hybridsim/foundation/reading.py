@@ -1,14 +1,18 @@
-"""Read small text files of users; every failure is one error that names the file."""
+"""Read small text files of users: a failure is one error that names the file; JSON in a text."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.foundation.printable import printable
 
 LARGEST_BYTES = 1 << 26  # limit of a text file; files written by hand are 1000 times smaller
+_OBJECT = re.compile(r"^[ \t]*(?=\{)", re.MULTILINE)
 
 
 def whole_text(
@@ -36,3 +40,18 @@ def whole_text(
         return content.decode("utf-8", errors)
     except UnicodeDecodeError as error:
         raise wrong(f"{shown} is not UTF-8 text (byte {error.start}): save it as UTF-8") from None
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects that begin on a line of their own, in order.
+
+    Other lines, such as fio's messages, may stand before, between and behind them.
+
+    Raises ValueError if one of them is cut off or damaged, RecursionError if it is too deep.
+    """
+    decoder, found, end = json.JSONDecoder(), list[dict[str, Any]](), 0
+    for match in _OBJECT.finditer(text):
+        if match.end() >= end:  # else it is inside of the last one
+            whole, end = decoder.raw_decode(text, match.end())
+            found.append(whole)
+    return found

@@ -21,6 +21,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numba
+
 from hybridsim.foundation.version import PACKAGE
 
 # Folders with compiled functions, and those that these import: no other source is in machine code.
@@ -42,8 +44,9 @@ def sources() -> list[Path]:
     return sorted(each for name in COMPILED for each in (PACKAGE / name).rglob("*.py"))
 
 
-def digest(compiler: str) -> str:
-    """Return a name for the machine code that a compiler makes of this source."""
+def _digest(python: object) -> str:
+    """Return a name for the machine code that numba makes of this source, for a Python."""
+    compiler = f"{python}{numba.__version__}"
     return hashlib.sha256(compiler.encode() + _of_sources()).hexdigest()[:16]
 
 
@@ -55,13 +58,14 @@ def _of_sources() -> bytes:
     return result.digest()
 
 
-def own_folder(compiler: str) -> Path:
-    """Return the folder for a compiler's machine code of this source; create it if missing.
+@functools.cache
+def cache_folder() -> Path:
+    """Return the folder for machine code of this source; create it if missing.
 
     HYBRIDSIM_CACHE_DIR overrides its place.  If no folder can be written to, return a temporary
     folder for this process.
     """
-    name = digest(compiler)
+    name = _digest(sys.version)
     for place in ("HYBRIDSIM_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
         if os.environ.get(place):
             root = Path(os.environ[place]) / (".cache" if place == "HOME" else "")
@@ -81,9 +85,18 @@ def _can_be_written(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
-def shipped_folder(compiler: str) -> Path:
-    """Return the folder that holds or takes this source's machine code, by compiler."""
-    return Path(os.environ.get(INTO) or KEPT) / digest(compiler)
+@functools.cache
+def shipped_folder() -> Path:
+    """Return the folder in the package that holds or takes this source's machine code."""
+    return Path(os.environ.get(INTO) or KEPT) / _digest(sys.version_info[:2])
+
+
+def is_kept(name: str) -> bool:
+    """Return whether there is machine code in files of this name, which may have wildcards."""
+    places = [cache_folder()]
+    if suits_this_cpu():
+        places.append(shipped_folder())
+    return any(any(place.rglob(name)) for place in places)
 
 
 def is_being_made() -> bool:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 # LLVM's time over that of translating methods, of the demo's and other machines' loops (12 to 21).
 LLVM_PER_TRANSLATION = 16
@@ -17,7 +17,6 @@ class Compilation:
     """A loop that is being compiled; times are in seconds, of `time.monotonic`."""
 
     loop: str
-    thread: threading.Thread = field(default_factory=threading.current_thread)
     methods: int = 0
     translating_s: float = 0.0
     optimizing_since_s: float | None = None  # None: methods are still being translated
@@ -38,30 +37,30 @@ class Compilation:
         return " · ".join([*parts, "optimizing", f"{left_s:.0f} s to go" if left_s else "soon"])
 
 
-_under_way: list[Compilation] = []
+_under_way: dict[threading.Thread, Compilation] = {}  # the latest comes last
 
 
 def under_way() -> Compilation | None:
     """Return what is being compiled; the latest, if several threads compile."""
-    alive = [each for each in _under_way if each.thread.is_alive()]
+    alive = [each for thread, each in list(_under_way.items()) if thread.is_alive()]
     return alive[-1] if alive else None
 
 
 def begin(loop: str) -> None:
     """Note that this thread compiles a loop."""
     end()
-    _under_way.append(Compilation(loop))
+    _under_way[threading.current_thread()] = Compilation(loop)
 
 
 def end() -> None:
     """Note that this thread has compiled its loop."""
-    _under_way[:] = [each for each in _under_way if each.thread is not threading.current_thread()]
+    _under_way.pop(threading.current_thread(), None)
 
 
 def optimizing() -> None:
     """Note that this thread has translated all methods of its loop."""
-    for each in _own():
-        each.optimizing_since_s = time.monotonic()
+    if own := _under_way.get(threading.current_thread()):
+        own.optimizing_since_s = time.monotonic()
 
 
 @contextmanager
@@ -71,10 +70,6 @@ def translating(count: Callable[[], int]) -> Iterator[None]:
     try:
         yield
     finally:
-        for each in _own():
-            each.translating_s += time.monotonic() - begun
-            each.methods += count() - before
-
-
-def _own() -> Iterator[Compilation]:
-    return (each for each in _under_way if each.thread is threading.current_thread())
+        if own := _under_way.get(threading.current_thread()):
+            own.translating_s += time.monotonic() - begun
+            own.methods += count() - before

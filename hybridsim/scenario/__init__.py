@@ -28,6 +28,7 @@ from hybridsim.foundation.reading import whole_text
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.toml.places import Path
 from hybridsim.foundation.toml.problems import cleaned
+from hybridsim.foundation.toml.table import Part
 from hybridsim.scenario.backing import Backing
 from hybridsim.scenario.cache import Cache
 from hybridsim.scenario.event import Event
@@ -35,7 +36,7 @@ from hybridsim.scenario.machine import CacheTable, Host, Price, Replay, in_prese
 from hybridsim.scenario.options import OPTIONS, Options
 from hybridsim.scenario.origin import SET, Origin, written
 from hybridsim.storage import catalog
-from hybridsim.storage.drives import HardDisk, Part
+from hybridsim.storage.drives import HardDisk
 
 COMMENT_COLUMN = 40
 # Of an identity: prices change no result.

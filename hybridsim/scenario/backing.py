@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from hybridsim.foundation.codes import Level
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.machine_parameters import ArrayParameters, ControllerParameters
-from hybridsim.foundation.toml.table import Share, size_text, word_or
+from hybridsim.foundation.toml.table import Part, Rate, Share, Size, Time, size_text, word_or
 from hybridsim.foundation.units import (
     format_size,
     human_size,
@@ -21,7 +21,7 @@ from hybridsim.foundation.units import (
     parse_size,
     parse_time,
 )
-from hybridsim.storage.drives import Drive, Part, Rate, Size, Time
+from hybridsim.storage.drives import Drive
 
 SECTOR_BYTES = 512
 

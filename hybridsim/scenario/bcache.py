@@ -14,9 +14,9 @@ from pydantic import Field
 
 from hybridsim.foundation.cache_parameters import BcacheParameters as Model
 from hybridsim.foundation.codes import Kernel
+from hybridsim.foundation.toml.table import Size, Time
 from hybridsim.foundation.units import format_size, parse_size
 from hybridsim.scenario.fast_tier import AUTO, SECTOR_BYTES, AutoSize, FastTier, word
-from hybridsim.storage.drives import Size, Time
 
 BUCKETS_MIN = 513
 BUCKET_MIN, BUCKET_USUAL, BUCKET_MAX = 4096, 512 * 1024, 4 * 2**20

@@ -89,14 +89,12 @@ def machine(
 def slow_tier(table: Backing, volume_bytes: int, seed: int = 0) -> Tier | Controller:
     """Build the idle array below the cache, behind its controller if it has one."""
     member_bytes = table.member_bytes(volume_bytes)
-    how: dict[str, Any] = {}
+    how = {"window": table.window, "age_limit_ns": table.age_limit_ns}
     if table.scheduler in ORDERS:
         how["order"] = ORDERS[table.scheduler]
     if table.write_cache == "off":
         how["write_cache_bytes"] = 0
-    use = Placement(
-        member_bytes, seed, table.window, table.age_limit_ns, table.stroke == "short", how
-    )
+    use = Placement(member_bytes, seed, table.stroke == "short", how)
     device = table.drive.bank(table.members, use)
     rebuild = table.rebuild
     parameters = table.parameters_of(

@@ -16,10 +16,9 @@ from hybridsim.foundation.cache_parameters import (
 )
 from hybridsim.foundation.cache_parameters import CacheParameters as Model
 from hybridsim.foundation.suggest import hint
-from hybridsim.foundation.toml.table import Share, percentage
+from hybridsim.foundation.toml.table import Rate, Share, Size, Time, percentage
 from hybridsim.foundation.units import parse_percent
 from hybridsim.scenario.fast_tier import SECTOR_BYTES, FastTier, word
-from hybridsim.storage.drives import Rate, Size, Time
 
 GRANULES_MAX = 64  # of a page
 MERGE_PAGES_MAX = 256

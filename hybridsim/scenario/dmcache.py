@@ -13,9 +13,9 @@ from typing import Literal
 from pydantic import Field
 
 from hybridsim.foundation.cache_parameters import DmCacheParameters as Model
+from hybridsim.foundation.toml.table import Time
 from hybridsim.foundation.units import format_size, parse_size
 from hybridsim.scenario.fast_tier import AUTO, AutoSize, FastTier
-from hybridsim.storage.drives import Time
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 32 * 1024, 2**30
 LVM_BLOCK = 64 * 1024

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from hybridsim.foundation.errors import UsageError
+from hybridsim.foundation.toml.table import Part, Rate, Time
 from hybridsim.scenario.backing import RATE_MAX, RATE_MIN, Backing
-from hybridsim.storage.drives import Part, Rate, Time
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario

@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, field_validator
 
 from hybridsim.caches import CACHE_MODES
-from hybridsim.foundation.toml.table import size_text, word_or
+from hybridsim.foundation.toml.table import Part, Size, size_text, word_or
 from hybridsim.foundation.units import format_size, parse_percent, parse_size
-from hybridsim.storage.drives import Drive, Part, Size
+from hybridsim.storage.drives import Drive
 
 SECTOR_BYTES = 512
 AUTO = "auto"  # value of a key: the kind's own choice

@@ -22,6 +22,7 @@ from hybridsim.foundation.machine_parameters import HostParameters
 from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.toml.places import Path
 from hybridsim.foundation.toml.problems import Problem, explain, report
+from hybridsim.foundation.toml.table import Part, Rate, Time
 from hybridsim.scenario.backing import KINDS, Backing, ControllerDram, Rebuild
 from hybridsim.scenario.bcache import BcacheTable
 from hybridsim.scenario.cache import Cache
@@ -31,7 +32,7 @@ from hybridsim.scenario.opencas import OpenCasTable
 from hybridsim.scenario.origin import DEFAULT_DRIVES, Origin
 from hybridsim.scenario.writecache import WritecacheTable
 from hybridsim.storage import catalog
-from hybridsim.storage.drives import DRIVES, Part, Rate, Time
+from hybridsim.storage.drives import DRIVES
 from hybridsim.storage.drives.ssd import Flash
 
 CacheTable = (
@@ -136,18 +137,14 @@ def tables() -> list[Table]:
     ]
 
 
-def known_keys(path: Path, kind: str = "") -> list[str]:
-    """Return the keys of the table that contains the path: of that kind, or of all kinds."""
-    table = path[:-1]
-    if table[:1] == ("event",):
-        table = ("event",)  # without the number of the event
-    known = {
-        fact.alias or name: None
+def tables_of(path: Path, kind: str = "") -> list[type[Part]]:
+    """Return the table that contains the path: of that kind, or of all kinds."""
+    of = ("event",) if path[0] == "event" and len(path) > 1 else path[:-1]  # without its number
+    return [
+        each.model
         for each in tables()
-        if each.path == table and (not kind or not each.kinds or kind in each.kinds)
-        for name, fact in each.model.model_fields.items()
-    }
-    return list(known)
+        if each.path == of and (not kind or not each.kinds or kind in each.kinds)
+    ]
 
 
 def path_in_text(loc: Path) -> Path:
@@ -183,7 +180,7 @@ def resolved(origin: Origin) -> Machine:
     try:
         machine = Machine.model_validate(tables)
     except ValidationError as error:
-        problems += explain(error, origin, known_keys, path_in_text)
+        problems += explain(error, origin, tables_of, path_in_text)
         machine = None
     if problems or machine is None:
         raise ScenarioError(report(problems))

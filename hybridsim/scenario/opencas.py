@@ -13,10 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from hybridsim.foundation.cache_parameters import OpenCasParameters as Model
-from hybridsim.foundation.toml.table import percentage, word_or
+from hybridsim.foundation.toml.table import Size, Time, percentage, word_or
 from hybridsim.foundation.units import format_size, parse_percent, parse_time
 from hybridsim.scenario.fast_tier import AUTO, FastTier, word
-from hybridsim.storage.drives import Size, Time
 
 LINES = tuple(kib * 1024 for kib in (4, 8, 16, 32, 64))
 ALRU, ACP = "alru", "acp"

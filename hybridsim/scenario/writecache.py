@@ -8,10 +8,9 @@ from typing import Literal
 from pydantic import Field
 
 from hybridsim.foundation.cache_parameters import WritecacheParameters as Model
-from hybridsim.foundation.toml.table import Share
+from hybridsim.foundation.toml.table import Share, Size, Time
 from hybridsim.foundation.units import format_size, parse_percent
 from hybridsim.scenario.fast_tier import FastTier
-from hybridsim.storage.drives import Size, Time
 
 LARGEST_BLOCK = 4096  # a page of memory
 

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, doubled, grown_pool, pool_of
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, pool_of, roomy_pool
 from hybridsim.foundation.codes import OP_MASK, Op
 from hybridsim.foundation.machine_parameters import ThrottleParameters
 from hybridsim.jit import kernel, method, state_machine
-from hybridsim.jit.events import CACHE, CONTROLLER, Events
+from hybridsim.jit.events import CACHE, CONTROLLER
 from hybridsim.jit.jiffies import JIFFY_NS
 from hybridsim.jit.lists import NOTHING, Fifos, give_back, taken
+from hybridsim.storage.controller import Controller
 
 NEVER = -(1 << 40)
 WINDOW_NS = 100_000_000
@@ -111,19 +112,12 @@ class Throttle(NamedTuple):
             counts=np.zeros(len(COUNTERS), np.int64),
         )
 
-    @property
-    def device(self) -> Any:
-        """The drive."""
-        return self.array.device
-
-    @property
-    def members(self) -> int:
-        """Number of drives: 1."""
-        return int(self.array.members)
-
-    def start(self, events: Events) -> None:
-        """Schedule the background work of the array."""
-        self.array.start(events)
+    # As a controller it takes the place of the array, and hands on what that completes.
+    device = Controller.device  # type: ignore[misc]
+    members = Controller.members  # type: ignore[misc]
+    start = Controller.start  # type: ignore[misc]
+    complete = Controller.complete  # type: ignore[misc]
+    wake = Controller.wake  # type: ignore[misc]
 
     def totals(self, now_ns: int) -> dict[str, int]:
         """Return the counters of the array and of the throttle, by name.
@@ -137,13 +131,11 @@ class Throttle(NamedTuple):
         """Return the maximum that a request of that length can need from any one pool."""
         return int(self.array.demand(request_bytes))
 
-    def grown(self, demand: int, array: Any) -> Throttle:
-        """Return the same throttle with room for this demand, and a larger array."""
-        if self.free[1] >= demand:
-            return self._replace(array=array)
-        capacity = doubled(len(self.tag), int(self.free[1]), demand)
+    def with_room(self, demand: int) -> Throttle:
+        """Return the same throttle with room for this demand, and of those that wait, below."""
+        array = self.array.with_room(demand + int(self.state[WAITING]))
         columns = ("tag", "op", "offset", "length", "since_ns", "what")
-        return grown_pool(self._replace(array=array), capacity, columns)
+        return roomy_pool(self._replace(array=array), demand, columns)
 
     @method
     def is_idle(self):
@@ -246,16 +238,6 @@ class Throttle(NamedTuple):
                 state[WATCHED] = number
         offset, length = self.offset[number], self.length[number]
         self.array.submit(now, number, self.op[number], offset, length, events)
-
-    @method
-    def complete(self, now, number, events):
-        """Take a device's completion; return the tag of a request that it completes, or -1."""
-        return self.array_done(now, self.array.complete(now, number, events), events)
-
-    @method
-    def wake(self, now, number, events):
-        """Take a timer event of the array; return the tag of a completed request, or -1."""
-        return self.array_done(now, self.array.wake(now, number, events), events)
 
     @method
     def array_done(self, now, number, events):

@@ -10,9 +10,8 @@ from itertools import chain
 from typing import Any
 
 from hybridsim.foundation.errors import TraceError
-from hybridsim.foundation.json_in_text import objects
 from hybridsim.foundation.printable import printable
-from hybridsim.foundation.reading import whole_text
+from hybridsim.foundation.reading import objects, whole_text
 from hybridsim.foundation.suggest import hint
 
 MS = 1e6  # nanoseconds

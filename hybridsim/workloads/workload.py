@@ -177,7 +177,7 @@ def _checked(tables: Mapping[str, Any], origin: Located) -> Workload:
     try:
         return Workload.model_validate(tables)
     except ValidationError as error:
-        problems = explain(error, origin, known_keys, path_in_text)
+        problems = explain(error, origin, tables_of, path_in_text)
         raise WorkloadError(report(dict.fromkeys(problems), "workload")) from None
 
 
@@ -207,13 +207,9 @@ def _of_line(text: str, name: str) -> tuple[dict[str, Any], dict[Path, int]]:
     return tables, places
 
 
-def known_keys(path: Path, kind: str = "") -> list[str]:
-    """Return the keys of the table that the path lies in: of that kind of load, or of all."""
-    tables = [Workload] if len(path) == 1 else [Registry(KINDS)[kind]] if kind else TABLES
-    known = {
-        fact.alias or name: None for table in tables for name, fact in table.model_fields.items()
-    }
-    return list(known)
+def tables_of(path: Path, kind: str = "") -> Sequence[type[Part]]:
+    """Return the table that the path lies in: of that kind of load, or of all."""
+    return [Workload] if len(path) == 1 else [Registry(KINDS)[kind]] if kind else TABLES
 
 
 def path_in_text(loc: Path) -> Path:

@@ -27,8 +27,8 @@ from hybridsim.answers.measurements.measurement import (
     distribution,
 )
 from hybridsim.foundation.errors import MeasurementError
-from hybridsim.foundation.json_in_text import objects
 from hybridsim.foundation.levels import LEVELS
+from hybridsim.foundation.reading import objects
 
 KINDS = (LATENCY, COMPLETION, SUBMISSION)
 MOMENTS = ("mean", "stddev", "min", "max")

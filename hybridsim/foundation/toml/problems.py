@@ -13,7 +13,7 @@ from hybridsim.foundation.suggest import hint, nearest
 from hybridsim.foundation.toml.places import Path
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
+    from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
 SHOWN = 200  # characters shown on either side of the error, and of each end of a long message
@@ -95,13 +95,13 @@ def report(problems: Iterable[Problem], what: str = "scenario") -> str:
 def explain(
     error: ValidationError,
     origin: Locates,
-    known: Callable[[Path, str], list[str]],
+    tables: Callable[[Path, str], Iterable[type[BaseModel]]],
     path_of: Callable[[Path], Path],
 ) -> list[Problem]:
     """Return the problems of a failed validation, with the names that the text uses.
 
-    `known` returns the keys of the table of a path, of a kind or ("") of all its kinds, `path_of`
-    the path in the text for a location of pydantic's, which names the kind too.
+    `tables` returns the table with the key of a path, of a kind or ("") of all kinds, `path_of` the
+    path in the text for a location of pydantic's, which names the kind too.
     """
     details = [(path_of(detail["loc"]), detail) for detail in error.errors()]
     missed = [one for one in details if one[1]["type"] == "missing"]
@@ -111,13 +111,20 @@ def explain(
     for path, detail in details:
         if detail["type"] == "extra_forbidden":
             kind = next((str(part) for part in reversed(detail["loc"]) if part not in path), "")
-            problems.append(_unknown(path, missing, origin, known(path, kind), known(path, "")))
+            known, of_all = keys_of(tables(path, kind)), keys_of(tables(path, ""))
+            problems.append(_unknown(path, missing, origin, known, of_all))
         elif detail["type"] != "missing":
             problems += _wrong(path, detail, origin)
     for table in {path[:-1]: None for path, _ in details if path in missing}:
         keys = [str(path[-1]) for path, _ in details if path in missing and path[:-1] == table]
         problems.append(origin.problem(table, f"missing: {', '.join(keys)}", "key"))
     return problems
+
+
+def keys_of(tables: Iterable[type[BaseModel]]) -> list[str]:
+    """Return the keys of tables, each once."""
+    facts = [fact for table in tables for fact in table.model_fields.items()]
+    return list(dict.fromkeys(fact.alias or name for name, fact in facts))
 
 
 def _unknown(

@@ -1,7 +1,7 @@
 """Devices: banks of equal members that take requests and schedule their completions.
 
 A device has `submit(now, member, tag, op, offset, length, kind, events)`, `complete(now, number,
-kind, events)` (which returns the tag of a completed request, or -1), `room()`, `grown(capacity)`
+kind, events)` (which returns the tag of a completed request, or -1), `room()`, `with_room(demand)`
 if it stores requests itself, `totals(now_ns)` and `capacity_bytes`.
 A new device is one file here, which the datasheet of its drives builds (`bank` in storage/drives).
 """

@@ -272,8 +272,7 @@ def _track_bytes(drive: HardDisk, rate: float) -> int:
 
 def bank(drive: HardDisk, members: int, use: Placement) -> Any:
     """Return `members` idle disks."""
-    queue = {"window": use.window, "age_limit_ns": use.age_limit_ns}
-    options = {**use.overrides, **queue}
+    options = dict(use.overrides)
     if drive.power_loss_protection:
         options.pop("write_cache_bytes", None)
     return HDD.new(members, hdd_parameters(drive, use.capacity_bytes, use.short_stroke, **options))

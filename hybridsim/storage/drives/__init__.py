@@ -9,7 +9,6 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
-from hybridsim.foundation.toml.table import ContradictionError, Part, Rate, Size, Time
 from hybridsim.storage.drives.datasheet import Datasheet, Placement
 from hybridsim.storage.drives.hdd import HardDisk
 from hybridsim.storage.drives.ssd import SolidState
@@ -27,17 +26,4 @@ if TYPE_CHECKING:
 else:
     Drive = reduce(or_, DRIVES.values())  # the union, for pydantic
 
-__all__ = [
-    "DRIVES",
-    "CloudVolume",
-    "ContradictionError",
-    "Datasheet",
-    "Drive",
-    "HardDisk",
-    "Part",
-    "Placement",
-    "Rate",
-    "Size",
-    "SolidState",
-    "Time",
-]
+__all__ = ["DRIVES", "CloudVolume", "Datasheet", "Drive", "HardDisk", "Placement", "SolidState"]

@@ -16,10 +16,9 @@ class Placement:
 
     capacity_bytes: int  # of each drive that is simulated
     seed: int = 0
-    window: int = 1  # number of commands that a drive chooses from
-    age_limit_ns: int = 0
     short_stroke: bool = False
-    overrides: Mapping[str, int] = field(default_factory=dict)  # of a hard disk's parameters
+    # a hard disk's parameters that are the array's: by default a drive serves in order of arrival
+    overrides: Mapping[str, int] = field(default_factory=lambda: {"window": 1, "age_limit_ns": 0})
 
 
 class Datasheet(Part):

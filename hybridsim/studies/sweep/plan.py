@@ -329,7 +329,7 @@ def _read(
     try:
         return SweepFile.model_validate(dict(tables))
     except ValidationError as error:
-        problems = explain(error, origin, _known_keys, _path_in_text)
+        problems = explain(error, origin, _tables_of, _path_in_text)
         raise wrong(report(problems, what)) from None
 
 
@@ -391,11 +391,8 @@ def _axis(key: str, choices: Any) -> Axis:
     return Axis(key, tuple(choices))
 
 
-def _known_keys(path: Path, kind: str = "") -> list[str]:
-    table: type[Part] = SweepFile if len(path) == 1 else SweepTable
-    if len(path) > 3:
-        table = TraceTable
-    return [fact.alias or name for name, fact in table.model_fields.items()]
+def _tables_of(path: Path, kind: str = "") -> list[type[Part]]:
+    return [TraceTable if len(path) > 3 else SweepTable if len(path) > 1 else SweepFile]
 
 
 def _path_in_text(loc: Path) -> Path:

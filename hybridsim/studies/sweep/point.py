@@ -161,7 +161,7 @@ def remember_code(kind: Kind) -> None:
 
 
 def _mark(kind: Kind) -> Path:
-    from hybridsim.jit import cache_folder
+    from hybridsim.jit.code_folder import cache_folder
 
     return cache_folder() / CODE / hashlib.sha256(repr(kind).encode()).hexdigest()[:16]
 
