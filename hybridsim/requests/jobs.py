@@ -16,6 +16,7 @@ from hybridsim.foundation.codes import Op
 from hybridsim.foundation.machine_parameters import JobParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import Heap
+from hybridsim.jit.instructions import octave
 from hybridsim.requests.source import NEVER, WANTS_BATCH
 
 DISCARD, FLUSH = int(Op.DISCARD), int(Op.FLUSH)
@@ -235,13 +236,9 @@ class Jobs(NamedTuple):
         return self.counts[OUTSTANDING] == 0
 
     @method
-    def takes_other(self, arrival_ns):
+    def begins_other(self, arrival_ns):
         """Return False: there is no pass beside jobs."""
         return False
-
-    @method
-    def begin_other(self, now, slot, requests):
-        """Do nothing."""
 
     @method
     def next_ns(self, now, batch, requests):
@@ -417,7 +414,7 @@ class Jobs(NamedTuple):
         standing = self.standing
         self.counts[OUTSTANDING] += 1
         standing[job, ISSUED] += 1
-        self.levels[job, level_of(standing[job, ISSUED])] += 1
+        self.levels[job, min(octave(standing[job, ISSUED]), LEVELS - 1)] += 1
         standing[job, IS_AWAKE] = 0
         if requests.op[slot] == FLUSH:
             standing[job, AWAITS_FLUSH] = 1
@@ -523,13 +520,3 @@ class Jobs(NamedTuple):
             if standing[job, IS_OVER] == 1:
                 self.leave(now, job)
         self.go_on(job)
-
-
-@method
-def level_of(issued):
-    """Return the exponent of the largest power of two up to a number, at most LEVELS - 1."""
-    level = 0
-    while issued > 1 and level < LEVELS - 1:
-        issued >>= 1
-        level += 1
-    return level
