@@ -25,7 +25,7 @@ from hybridsim.answers.dirt import dirty, marks
 from hybridsim.answers.forecast import deviation
 from hybridsim.answers.judge import Both, Side, gain_after, gain_later
 from hybridsim.answers.metrics import GROUPS, JOINED, Collector, Counters, Later, Ledger
-from hybridsim.caches.page.preload import COLD_START
+from hybridsim.caches.page.fills import COLD_START
 from hybridsim.engine import machine as engine
 from hybridsim.foundation.codes import Op
 from hybridsim.foundation.errors import HybridsimError

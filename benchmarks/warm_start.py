@@ -37,7 +37,7 @@ from hybridsim import Scenario
 from hybridsim.answers.metrics import Counters
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.warmup import centred_median
-from hybridsim.caches.page.preload import COLD_START, WarmStart
+from hybridsim.caches.page.fills import COLD_START, WarmStart
 from hybridsim.caches.warm_start.ranking import HALF_LIVES, Ranking, ranked
 from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.requests.pages import accesses

@@ -23,7 +23,7 @@ def relaxed(share):
     )
 
 
-LINKS = ("next_free", "following")  # names of the links of a pool's free list
+LINKS = ("following",)  # names of the links of a pool's free list
 
 
 def check_pools(part, name="machine"):

@@ -7,7 +7,7 @@ import numpy as np
 from hybridsim.caches import Bcache, DmCache, DmWritecache, OpenCas, PageCache
 from hybridsim.caches.dmcache.migrations import COPIER as DM_CACHE_COPIER
 from hybridsim.caches.opencas.ways import LET_IN
-from hybridsim.caches.page.preload import WarmStart
+from hybridsim.caches.page.fills import WarmStart
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.caches.policies.budget import Bucket, Budgeted
 from hybridsim.caches.writecache.write_back import COPIER

@@ -70,7 +70,7 @@ def check_instant(run, before):
 
 def check_lists(whole):
     """Check that nothing is free twice and no cache slot has two pages."""
-    links(whole.requests.next_free, whole.requests.free)
+    links(whole.requests.following, whole.requests.free)
     for tier in tiers(whole):
         links(tier.groups.following, tier.groups.free)
     if isinstance(whole.cache, PageCache):
@@ -139,4 +139,4 @@ def check_end(run, scenario, facts):
     whole = run.machine
     check_lists(whole)
     assert whole.source.is_idle()
-    assert links(whole.requests.next_free, whole.requests.free) == len(whole.requests.number)
+    assert links(whole.requests.following, whole.requests.free) == len(whole.requests.number)

@@ -9,9 +9,9 @@ import pytest
 from numba import njit
 
 from hybridsim import jit
-from hybridsim.foundation.arrays import Ints
+from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.jit import kernel, lean, loop, method, state_machine
-from hybridsim.jit.instructions import octave, prefetch
+from hybridsim.jit.instructions import along, octave, prefetch
 
 pytestmark = pytest.mark.skipif(not jit.compiled, reason="NUMBA_DISABLE_JIT is set")
 
@@ -247,6 +247,52 @@ def test_instructions_of_the_processor_are_those_of_python():
     assert results[0][0] == (62, 8)  # the sum of the octaves of 0 to 69 is 294
     assert is_ours(Ahead.by_lean.function)
     assert not is_ours(Ahead.by_numba.function)
+
+
+@state_machine
+class Chained(NamedTuple):
+    links: Int32s
+
+    @method
+    def by_lean(self, first):
+        total = 0
+        for entry in along(first, self.links):
+            self.links[entry] = -1  # as one that is freed: the link is read before
+            if entry == 2:
+                continue
+            if entry == 4:
+                break
+            total = 10 * total + entry
+        else:
+            total += 1000
+        return total
+
+    @method
+    def by_numba(self, first):
+        total = 0
+        for entry in along(first, self.links):
+            total = 10 * total + entry
+        return total + self.links.sum()
+
+
+@loop
+def follow(machine, first):
+    return machine.by_numba(first), machine.by_lean(first)
+
+
+def test_chains_are_those_of_python():
+    """A loop along links is a loop over Python's generator, with `continue`, `break`, `else`."""
+    results = []
+    for how in (follow.py_func, jit.fresh(follow)):
+        found = []
+        for first in (3, 0, -1, 5):
+            machine = Chained(np.array([1, 4, -1, 2, 3, 3], np.int32))
+            found.append((*map(int, how(machine, first)), machine.links.tolist()))
+        results.append(found)
+    assert results[0] == results[1]
+    assert [each[1] for each in results[0]] == [1003, 1, 1000, 1053]
+    assert is_ours(Chained.by_lean.function)
+    assert not is_ours(Chained.by_numba.function)
 
 
 @state_machine

@@ -19,7 +19,7 @@ from hybridsim.answers.measurements.gathering import _name_logs, job_of
 from hybridsim.answers.measurements.measurement import Curve, Measurement, Name
 from hybridsim.answers.measurements.samples import DmCache
 from hybridsim.caches.bcache.buckets import Draws
-from hybridsim.caches.bcache.bypass import CONGESTED_MAX, SLOWNESS, Bypass
+from hybridsim.caches.bcache.inserts import CONGESTED_MAX, SLOWNESS, Bypass
 from hybridsim.caches.bcache.keys import LIVE_BYTES
 from hybridsim.caches.dmcache.smq import Hotspot
 from hybridsim.caches.opencas.lines import Dirt
@@ -32,7 +32,7 @@ from hybridsim.caches.policies.learned.habits import EIGHTHS_MAX, age_of, eighth
 from hybridsim.caches.policies.lhd import LHD
 from hybridsim.caches.policies.memory import Memory, form, is_compatible
 from hybridsim.foundation.cache_parameters import BcacheParameters, OpenCasParameters
-from hybridsim.foundation.codes import BcacheMode, CasMode, Cleaning, Level, Op
+from hybridsim.foundation.codes import BcacheMode, CasMode, Cleaning, Cutoff, Level, Op
 from hybridsim.foundation.errors import ScenarioError
 from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.machine_parameters import RebuildParameters
@@ -127,18 +127,22 @@ def test_a_fill_within_a_budget_is_charged_and_known_to_the_policy():
 
 def test_open_cas_keeps_its_settings_when_it_is_loaded_again():
     """Its streams and counts of misses are gone."""
-    cutoff = SequentialCutoff.new(2, 1 << 20, 3)
+    parameters = OpenCasParameters(
+        4 * KIB, 16, CasMode.WT, insertion_threshold=2, trigger_threshold_lines=7,
+        sequential_cutoff_policy=Cutoff.ALWAYS, margin_lines=3,
+    )  # fmt: skip
+    cutoff = SequentialCutoff.new(parameters)
     assert not cutoff.is_long(Op.READ, 0, 8 * KIB)
-    again = cutoff.forgotten()
+    again = SequentialCutoff.new(cutoff)
     assert again[:3] == (2, 1 << 20, 3)
     assert (
         again.fresh.table.find(8 * KIB << 1 | Op.READ)
         < 0
         <= cutoff.fresh.table.find(8 * KIB << 1 | Op.READ)
     )
-    nhit = Nhit.new(2, 7, 16)
+    nhit = Nhit.new(parameters, 16)
     assert [bool(nhit.passes(5)) for _ in range(2)] == [False, True]
-    again = nhit.forgotten()
+    again = Nhit.new(nhit, 16)
     assert again[:2] == (2, 7)
     assert [bool(again.passes(5)) for _ in range(2)] == [False, True]
 

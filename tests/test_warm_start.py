@@ -20,7 +20,7 @@ from test_reference import MS, OPEN, PAGE, SECTOR, TestCache, read, write
 from hybridsim import Scenario as Site
 from hybridsim import Trace, replay
 from hybridsim.caches.page import cache as page_cache
-from hybridsim.caches.page.preload import WarmStart
+from hybridsim.caches.page.fills import WarmStart
 from hybridsim.caches.policies import LRU, REPLACEMENT, Learned, pair
 from hybridsim.caches.policies.larc import LARC
 from hybridsim.caches.policies.learned.habits import CLASS_MAX

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridsim.foundation.arrays import Ints
-from hybridsim.foundation.codes import Op, Path, Reason, Restart
+from hybridsim.foundation.codes import Op, Reason, Restart
 from hybridsim.jit import method, state_machine
 
 NOTHING, ENDLESS = -1, 1 << 62
@@ -63,13 +63,12 @@ class NoCache(NamedTuple):
     def submit(self, now, slot, requests, below):
         """Start a request of the host."""
         op = requests.op[slot]
-        requests.path[slot] = Path.BYPASS
         requests.pending[slot] += 1
         if op == Op.FLUSH or requests.length[slot] == 0:
-            requests.reason[slot] = Reason.FLUSH
             below.slow.submit(now, slot, Op.FLUSH, 0, 0, below.events)
         else:
-            requests.reason[slot] = Reason.DISCARD if op == Op.DISCARD else Reason.NO_CACHE
+            if op != Op.DISCARD:
+                requests.reason[slot] = Reason.NO_CACHE
             offset, length = requests.offset[slot], requests.length[slot]
             below.slow.submit(now, slot, op | requests.flags[slot], offset, length, below.events)
 

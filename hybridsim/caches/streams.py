@@ -47,3 +47,8 @@ class Streams(NamedTuple):
         self.end[best] = offset + length
         self.used[best] = self.clock[0]
         return best
+
+    @method
+    def is_long(self, offset, length, cutoff_bytes):
+        """Add a request; return whether its run has reached a cutoff; 0: none ever has."""
+        return cutoff_bytes > 0 and self.run_bytes[self.extend(offset, length)] >= cutoff_bytes

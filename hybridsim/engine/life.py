@@ -25,6 +25,7 @@ from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.codes import Change, Restart
 from hybridsim.foundation.machine_parameters import EventParameters
 from hybridsim.jit.events import CACHE, KIND_MASK, Events
+from hybridsim.jit.instructions import along
 from hybridsim.requests.inflight import Batch, Facts
 from hybridsim.requests.jobs import JobBatch
 from hybridsim.requests.source import NEVER, PASS_BYTES, Source
@@ -252,10 +253,7 @@ class LivedRun(Run):
         """Return the numbers of requests loaded and not issued, and of the first not loaded."""
         requests, batch = self.machine.requests, self.batch
         is_free = np.zeros(len(requests.number), np.bool_)
-        slot = int(requests.free[0])
-        for _ in range(int(requests.free[1])):
-            is_free[slot] = True
-            slot = int(requests.next_free[slot])
+        is_free[list(along(requests.free[0], requests.following))] = True
         assert isinstance(batch, Batch)
         return np.sort(requests.number[~is_free]), int(batch.state[2] + batch.state[0])
 

@@ -8,9 +8,10 @@ specified in DESIGN.md, part 2, and the reference follows it too.
 
 from __future__ import annotations
 
-from hybridsim.jit import loop
+from hybridsim.foundation.codes import Op
+from hybridsim.jit import kernel, loop
 from hybridsim.jit.events import (
-    CONTROLLER,
+    CACHE,
     FAST,
     FAST_TIMER,
     HOST,
@@ -20,6 +21,7 @@ from hybridsim.jit.events import (
     SLOW,
     SLOW_TIMER,
 )
+from hybridsim.jit.lists import NOTHING
 from hybridsim.requests.source import NEVER, PASS_BYTES, PASS_STREAM, WANTS_BATCH
 
 # Why `run` returned.
@@ -29,6 +31,34 @@ REACHED, NEEDS_BATCH, NEEDS_ROOM, FACTS_FULL, FINISHED, HELD = range(6)
 # its offset, the end of the pass, its number.
 NOW_NS, HOLD_NS, PASS_NS, PASS_EVERY_NS, PASS_AT, PASS_END, PASS_NUMBER = range(7)
 SLOW_DEMAND, FAST_DEMAND, EVENTS_DEMAND, PAGES_DEMAND = range(4)  # of the room for a step
+
+
+@kernel
+def next_of_pass(now, clock, requests):
+    """Issue the next read of a pass; return its slot."""
+    length = min(PASS_BYTES, clock[PASS_END] - clock[PASS_AT])
+    number, offset = clock[PASS_NUMBER], clock[PASS_AT]
+    slot = requests.take_new(number, Op.READ, offset, length, PASS_STREAM)
+    requests.issue_ns[slot] = now
+    clock[PASS_NUMBER] += 1
+    clock[PASS_AT] += length
+    if clock[PASS_AT] == clock[PASS_END]:
+        clock[PASS_NS] = NEVER
+    return slot
+
+
+@kernel
+def run_tier(below, now, kind, number):
+    """Run an event of a tier; return the tag of a request that is complete, or -1."""
+    if kind == SLOW:
+        return below.slow.complete(now, number, below.events)
+    if kind == FAST:
+        return below.fast.complete(now, number, below.events)
+    if kind == SLOW_TIMER:
+        return below.slow.wake(now, number, below.events)
+    if kind == FAST_TIMER:
+        return below.fast.wake(now, number, below.events)
+    return below.slow.own_event(now, number, below.events)
 
 
 @loop
@@ -67,61 +97,36 @@ def run(machine, batch, facts, until_ns):
         pass_ns = clock[PASS_NS] if clock[PASS_NS] < hold_ns else NEVER
         if min(event_ns, arrival_ns, pass_ns) >= until_ns:
             return REACHED
-        if pass_ns <= min(event_ns, arrival_ns) and pass_ns < NEVER:
-            now = pass_ns
-            clock[NOW_NS] = now
-            clock[PASS_NS] += clock[PASS_EVERY_NS]
-            if source.takes_other(arrival_ns):
-                length = min(PASS_BYTES, clock[PASS_END] - clock[PASS_AT])
-                slot = requests.take_read(clock[PASS_NUMBER], clock[PASS_AT], length, PASS_STREAM)
-                clock[PASS_NUMBER] += 1
-                clock[PASS_AT] += length
-                if clock[PASS_AT] == clock[PASS_END]:
-                    clock[PASS_NS] = NEVER
-                source.begin_other(now, slot, requests)
-                if host.is_on:
-                    host.submit(now, slot, requests, events)
-                else:
-                    cache.submit(now, slot, requests, below)
-            continue
-        if arrival_ns < event_ns:
-            now = arrival_ns
-            clock[NOW_NS] = now
-            slot = source.issue(now, batch, requests)
-            if host.is_on:
-                host.submit(now, slot, requests, events)
+        now = min(event_ns, arrival_ns, pass_ns)
+        clock[NOW_NS] = now
+        slot = NOTHING
+        if now == pass_ns or now < event_ns:
+            if now < pass_ns:
+                slot = source.issue(now, batch, requests)
             else:
+                clock[PASS_NS] += clock[PASS_EVERY_NS]
+                if source.begins_other(arrival_ns):
+                    slot = next_of_pass(now, clock, requests)
+            if slot >= 0 and host.is_on:
+                host.submit(now, slot, requests, events)
+            elif slot >= 0:
                 cache.submit(now, slot, requests, below)
             continue
-        now = event_ns
-        clock[NOW_NS] = now
-        what = heap.what[0]
-        number = what >> KIND_BITS
+        kind = heap.what[0] & KIND_MASK
+        number = heap.what[0] >> KIND_BITS
         heap.pop()
-        slot = -1
-        if what & KIND_MASK == SLOW:
-            tag = slow.complete(now, number, events)
-        elif what & KIND_MASK == FAST:
-            tag = fast.complete(now, number, events)
-        elif what & KIND_MASK == HOST:
+        if kind == HOST:
             cache.submit(now, number, requests, below)
-            continue
-        elif what & KIND_MASK == SLOW_TIMER:
-            tag = slow.wake(now, number, events)
-        elif what & KIND_MASK == FAST_TIMER:
-            tag = fast.wake(now, number, events)
-        elif what & KIND_MASK == CONTROLLER:
-            tag = slow.own_event(now, number, events)
-        elif what & KIND_MASK == INTERRUPT:
-            tag = -1
+        elif kind == INTERRUPT:
             slot = number
-        else:
-            tag = -1
+        elif kind == CACHE:
             slot = cache.wake(now, number, requests, below)
-        if tag >= 0:
-            slot = cache.complete(now, tag, requests, below)
+        else:
+            tag = run_tier(below, now, kind, number)
+            if tag >= 0:
+                slot = cache.complete(now, tag, requests, below)
         if slot >= 0:
-            was_held = what & KIND_MASK == INTERRUPT
+            was_held = kind == INTERRUPT
             delivered_ns = now
             if host.hold_ns > 0 and not was_held:
                 delivered_ns = host.delivered_ns(now)
@@ -149,21 +154,11 @@ def settle(below, clock, demand, until_ns):
             return REACHED
         if heap.is_empty() or (until_ns > 0 and heap.time_ns[0] >= until_ns):
             return REACHED
-        room = heap.room() >= demand[EVENTS_DEMAND] + slow.reserved() + fast.reserved()
-        if not (room and slow.has_room(demand[SLOW_DEMAND]) and fast.has_room(demand[FAST_DEMAND])):
+        if not below.has_room(demand):
             return NEEDS_ROOM
         now = heap.time_ns[0]
         clock[NOW_NS] = now
         kind = heap.what[0] & KIND_MASK
         number = heap.what[0] >> KIND_BITS
         heap.pop()
-        if kind == SLOW:
-            slow.complete(now, number, below.events)
-        elif kind == FAST:
-            fast.complete(now, number, below.events)
-        elif kind == SLOW_TIMER:
-            slow.wake(now, number, below.events)
-        elif kind == FAST_TIMER:
-            fast.wake(now, number, below.events)
-        else:
-            slow.own_event(now, number, below.events)
+        run_tier(below, now, kind, number)

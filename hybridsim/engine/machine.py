@@ -44,6 +44,16 @@ class Below(NamedTuple):
         wanted = int(demand[EVENTS_DEMAND]) + int(slow.reserved() + fast.reserved())
         return Below(slow, fast, self.events.with_room(wanted))
 
+    @method
+    def has_room(self, demand):
+        """Return whether no pool can run out in a step that needs as much."""
+        reserved = self.slow.reserved() + self.fast.reserved()
+        return (
+            self.events.heap.room() >= demand[EVENTS_DEMAND] + reserved
+            and self.slow.has_room(demand[SLOW_DEMAND])
+            and self.fast.has_room(demand[FAST_DEMAND])
+        )
+
 
 @state_machine
 class Machine(NamedTuple):
@@ -85,16 +95,8 @@ class Machine(NamedTuple):
     @method
     def has_room(self):
         """Return whether no pool can run out in the next step."""
-        demand = self.demand
-        below = self.below
-        reserved = below.slow.reserved() + below.fast.reserved()
-        return (
-            self.requests.free[1] > 0
-            and self.cache.room() >= demand[PAGES_DEMAND]
-            and below.events.heap.room() >= demand[EVENTS_DEMAND] + reserved
-            and below.slow.has_room(demand[SLOW_DEMAND])
-            and below.fast.has_room(demand[FAST_DEMAND])
-        )
+        has_pages = self.cache.room() >= self.demand[PAGES_DEMAND]
+        return self.requests.free[1] > 0 and has_pages and self.below.has_room(self.demand)
 
     def expect(self, batch: Batch | JobBatch) -> None:
         """Raise the demand to the maximum that the largest request of a batch can need."""

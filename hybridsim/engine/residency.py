@@ -77,14 +77,6 @@ class Residency(NamedTuple):
         )  # fmt: skip
 
     @method
-    def is_sequential(self, offset, length):
-        """Record a request's place; return whether it continues a long sequential run."""
-        if self.cutoff_bytes == 0:
-            return False
-        stream = self.streams.extend(offset, length)
-        return self.streams.run_bytes[stream] >= self.cutoff_bytes
-
-    @method
     def access(self, now, page, write, sequential, whole, at):
         """Use a page, access `at` of this part; return 1 if the cache held it, else 0."""
         if self.present[page]:
@@ -175,7 +167,7 @@ def run_pages(cache, ids, reads, first):
         cache.by_place.fetch(numbers[ahead] * page_bytes)
         offset = numbers[at] * page_bytes
         cache.admission.request(offset, page_bytes, 0)
-        sequential = cache.is_sequential(offset, page_bytes)
+        sequential = cache.streams.is_long(offset, page_bytes, cache.cutoff_bytes)
         hits += cache.access(first + at, ids[at], 0, sequential, True, at)
     cache.note(0, len(ids), hits, len(ids), hits)
 
@@ -194,7 +186,7 @@ def run(cache, ids, requests, next_use):
         offset, length = requests.offset[i], requests.length[i]
         now = requests.arrival_ns[i]
         cache.admission.request(offset, length, write)
-        sequential = cache.is_sequential(offset, length)
+        sequential = cache.streams.is_long(offset, length, cache.cutoff_bytes)
         hits, begin = 0, offset // cache.page_bytes * cache.page_bytes
         for at in range(start, ends[i]):
             prefetch(cache.by_page, ids[min(at + AHEAD, last)])

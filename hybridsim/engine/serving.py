@@ -24,6 +24,7 @@ from hybridsim.engine.machine import Below
 from hybridsim.foundation.arrays import Ints, doubled
 from hybridsim.jit import fitting, loop, method, of_these_types, state_machine
 from hybridsim.jit.events import Events
+from hybridsim.jit.instructions import along
 from hybridsim.jit.lists import NOTHING
 from hybridsim.requests.inflight import InFlight
 
@@ -142,16 +143,11 @@ class Decisions:
         if room < self._demand:
             self.cache = self.cache.grown(doubled(self.cache.size(), room, self._demand))
         requests = self._requests
-        requests.number[slot], requests.op[slot], requests.flags[slot] = number, op, flags
-        requests.offset[slot], requests.length[slot] = offset, length
-        requests.pending[slot] = requests.pages[slot] = requests.pages_hit[slot] = 0
-        requests.promoted[slot] = NOTHING
+        requests.put(slot, number, op | flags, offset, length)
         self._run(0, now_ns, slot)
         orders = self._orders()  # before a page that is evicted now loses its place
-        page = int(requests.promoted[slot])
-        while page != NOTHING:
+        for page in along(requests.promoted[slot], self.cache.table.promoted_next):
             self.numbers[self.cache.table.slot[page]] = self.cache.table.ids.number[page]
-            page = int(self.cache.table.promoted_next[page])
         return orders
 
     def complete(self, now_ns: int, tag: int) -> tuple[int, list[Order]]:

@@ -119,3 +119,10 @@ class Events(NamedTuple):
         """Schedule an event."""
         self.heap.push(time_ns, self.scheduled[0], (number << KIND_BITS) | kind)
         self.scheduled[0] += 1
+
+    @method
+    def push_once(self, flags, which, time_ns, kind, number):
+        """Schedule an event unless flags[which] says that it is; what it runs clears the flag."""
+        if flags[which] == 0:
+            flags[which] = 1
+            self.push(time_ns, kind, number)

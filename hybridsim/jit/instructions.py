@@ -1,8 +1,8 @@
-"""LLVM's instructions that numba does not offer: fetching memory early, the log2 of a number."""
+"""What lean/ knows beyond Python's own: fetching memory early, the log2 of a number, chains."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from numba.extending import overload
@@ -60,3 +60,21 @@ def _compiled_octave(number: int) -> Any:
         return found
 
     return find
+
+
+def along(first: int, links: Any) -> Iterator[int]:
+    """Yield an entry and those linked after it, up to a link of -1.
+
+    A link is read before the loop's statements for its entry run, so that they may free it.
+
+    >>> list(along(2, [-1, 0, 1]))
+    [2, 1, 0]
+    """
+    while first >= 0:
+        entry, first = int(first), links[first]
+        yield entry
+
+
+@overload(along)
+def _compiled_along(first: int, links: Any) -> Any:
+    return along

@@ -137,42 +137,31 @@ class Chains(NamedTuple):
     @method
     def add(self, which, entry):
         """Add an entry to a list as the newest."""
-        newest = self.newest[which]
-        self.newer[entry] = NOTHING
-        self.older[entry] = newest
-        if newest == NOTHING:
-            self.oldest[which] = entry
-        else:
-            self.newer[newest] = entry
-        self.newest[which] = entry
+        self.join(which, self.newest[which], entry)
+        self.join(which, entry, NOTHING)
 
     @method
     def add_before(self, which, entry, mark):
         """Add an entry to a list as the next older of another one; NOTHING: as the newest."""
-        if mark == NOTHING:
-            self.add(which, entry)
-            return
-        older = self.older[mark]
-        self.older[entry] = older
-        self.newer[entry] = mark
-        self.older[mark] = entry
-        if older == NOTHING:
-            self.oldest[which] = entry
-        else:
-            self.newer[older] = entry
+        self.join(which, self.newest[which] if mark == NOTHING else self.older[mark], entry)
+        self.join(which, entry, mark)
 
     @method
     def remove(self, which, entry):
         """Remove an entry from its list."""
-        newer, older = self.newer[entry], self.older[entry]
-        if newer == NOTHING:
-            self.newest[which] = older
-        else:
-            self.older[newer] = older
+        self.join(which, self.older[entry], self.newer[entry])
+
+    @method
+    def join(self, which, older, newer):
+        """Make two entries neighbours in a list; NOTHING stands for its ends."""
         if older == NOTHING:
             self.oldest[which] = newer
         else:
             self.newer[older] = newer
+        if newer == NOTHING:
+            self.newest[which] = older
+        else:
+            self.older[newer] = older
 
     @method
     def renew(self, which, entry):

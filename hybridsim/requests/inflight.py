@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints, columns_of, grown_pool, pool_of
-from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, SYNC, Op
+from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, SYNC, Op, Path, Reason
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.lists import NOTHING, give_back, taken
 
-READ = int(Op.READ)
 NO_STREAMS = np.zeros(0, np.int64)
 
 
@@ -92,7 +92,7 @@ class InFlight(NamedTuple):
     last_promoted: Int32s
     stream: Ints
     is_sync: Bytes
-    next_free: Int32s
+    following: Int32s  # of a free slot: the next free one
     free: Ints  # [first free slot, free slots]
 
     @classmethod
@@ -112,42 +112,35 @@ class InFlight(NamedTuple):
         return self.take_row(batch, row, batch.state[2] + row)
 
     @method
-    def take_read(self, number, offset, length, stream):
-        """Put a read that is not from a batch into a free slot; return the slot."""
-        slot = self.free[0]
-        self.free[0] = self.next_free[slot]
-        self.free[1] -= 1
-        self.number[slot] = number
-        self.op[slot] = READ
-        self.flags[slot] = 0
-        self.offset[slot] = offset
-        self.length[slot] = length
-        self.pending[slot] = 0
-        self.pages[slot] = 0
-        self.pages_hit[slot] = 0
-        self.promoted[slot] = -1
+    def take_row(self, batch, row, number):
+        """Move a request into a free slot; return the slot."""
+        stream = batch.stream[row] if len(batch.stream) > 0 else 0
+        return self.take_new(number, batch.op[row], batch.offset[row], batch.length[row], stream)
+
+    @method
+    def take_new(self, number, op, offset, length, stream):
+        """Put a request into a free slot; return the slot."""
+        slot = taken(self)
+        self.put(slot, number, op, offset, length)
         self.stream[slot] = stream
-        self.is_sync[slot] = 0
         return slot
 
     @method
-    def take_row(self, batch, row, number):
-        """Move a request into a free slot; return the slot."""
-        slot = self.free[0]
-        self.free[0] = self.next_free[slot]
-        self.free[1] -= 1
+    def put(self, slot, number, op, offset, length):
+        """Put a request into a slot; the cache, which gets it next, changes path and reason."""
         self.number[slot] = number
-        self.op[slot] = batch.op[row] & OP_MASK
-        self.flags[slot] = batch.op[row] & (FUA | PREFLUSH)
-        self.offset[slot] = batch.offset[row]
-        self.length[slot] = batch.length[row]
-        self.pending[slot] = 0
-        self.pages[slot] = 0
-        self.pages_hit[slot] = 0
-        self.promoted[slot] = -1
-        self.stream[slot] = batch.stream[row] if len(batch.stream) > 0 else 0
-        self.is_sync[slot] = 1 if batch.op[row] & SYNC != 0 else 0
-        return slot
+        self.op[slot] = op & OP_MASK
+        self.flags[slot] = op & (FUA | PREFLUSH)
+        self.is_sync[slot] = 1 if op & SYNC != 0 else 0
+        self.offset[slot] = offset
+        self.length[slot] = length
+        self.path[slot] = Path.BYPASS
+        if op & OP_MASK == Op.FLUSH or length == 0:
+            self.reason[slot] = Reason.FLUSH
+        else:
+            self.reason[slot] = Reason.DISCARD if op & OP_MASK == Op.DISCARD else Reason.WRITE
+        self.pending[slot] = self.pages[slot] = self.pages_hit[slot] = 0
+        self.promoted[slot] = NOTHING
 
     @method
     def record(self, slot, done_ns, facts):
@@ -167,6 +160,4 @@ class InFlight(NamedTuple):
     @method
     def release(self, slot):
         """Free the slot."""
-        self.next_free[slot] = self.free[0]
-        self.free[0] = slot
-        self.free[1] += 1
+        give_back(self, slot)

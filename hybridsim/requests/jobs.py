@@ -236,13 +236,9 @@ class Jobs(NamedTuple):
         return self.counts[OUTSTANDING] == 0
 
     @method
-    def takes_other(self, arrival_ns):
+    def begins_other(self, arrival_ns):
         """Return False: there is no pass beside jobs."""
         return False
-
-    @method
-    def begin_other(self, now, slot, requests):
-        """Do nothing."""
 
     @method
     def next_ns(self, now, batch, requests):

@@ -10,6 +10,7 @@ from hybridsim.foundation.arrays import Int32s, Ints
 from hybridsim.foundation.codes import Replay
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import Heap
+from hybridsim.jit.instructions import along
 
 OPEN, CLOSED, THINK = int(Replay.OPEN), int(Replay.CLOSED), int(Replay.THINK)
 NOTHING = -1
@@ -79,17 +80,13 @@ class Source(NamedTuple):
         return self.counts[OUTSTANDING] + self.counts[OTHERS] == 0
 
     @method
-    def takes_other(self, arrival_ns):
-        """Return whether a read of a pass may be issued: the load is not over, nor are too many."""
-        if arrival_ns >= NEVER and self.counts[OUTSTANDING] == 0:
+    def begins_other(self, arrival_ns):
+        """Count a read of a pass; return False if none may begin: the load is over, or too many."""
+        is_over = arrival_ns >= NEVER and self.counts[OUTSTANDING] == 0
+        if is_over or self.counts[OTHERS] >= PASS_DEPTH:
             return False
-        return self.counts[OTHERS] < PASS_DEPTH
-
-    @method
-    def begin_other(self, now, slot, requests):
-        """Count a read of a pass."""
         self.counts[OTHERS] += 1
-        requests.issue_ns[slot] = now
+        return True
 
     @method
     def next_ns(self, now, batch, requests):
@@ -128,10 +125,8 @@ class Source(NamedTuple):
         if self.slot_of[ring] == slot:  # else its number is too old to be a parent
             self.slot_of[ring] = NOTHING
             self.done_ns[ring] = now
-        child = self.first_child[slot]
-        while child != NOTHING:
+        for child in along(self.first_child[slot], self.next_child):
             self.ready.push(now + self.gap_ns[child], requests.number[child], child)
-            child = self.next_child[child]
 
     @method
     def next_ready_ns(self, now, batch, requests):

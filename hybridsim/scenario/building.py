@@ -18,7 +18,7 @@ from hybridsim.caches import (
 from hybridsim.caches.dmcache.migrations import COPIER as DM_CACHE_COPIER
 from hybridsim.caches.nothing import NoCache
 from hybridsim.caches.opencas.ways import LET_IN
-from hybridsim.caches.page.preload import COLD_START, WarmStart
+from hybridsim.caches.page.fills import COLD_START, WarmStart
 from hybridsim.caches.policies import ADMISSION, REPLACEMENT, pair
 from hybridsim.caches.policies.memory import learner, recall
 from hybridsim.caches.writecache.write_back import COPIER

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from hybridsim.caches import PageCache
-from hybridsim.caches.page.names import PRESENT, SLOTS_FREE, SLOTS_USED
-from hybridsim.caches.page.preload import COLD_START, WarmStart
+from hybridsim.caches.page.fills import COLD_START, WarmStart
+from hybridsim.caches.page.names import PRESENT
 from hybridsim.caches.policies.memory import is_compatible
 from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.foundation.arrays import Ints
@@ -65,20 +65,19 @@ class Generations:
         if not self.is_ours:
             check_replaceable(self._fast, self._medium.bytes_at, erase)
 
-    def kept(self, slow: Device) -> tuple[WarmStart, Ints, str]:
-        """Return the pages to start with, their slots, and why there are none, or an empty text."""
-        nothing = COLD_START, np.zeros(0, np.int64)
+    def kept(self, slow: Device) -> tuple[WarmStart, str]:
+        """Return the pages to start with, and why there are none, or an empty text."""
         why = self._why_empty(slow)
         if why:
-            return *nothing, why
+            return COLD_START, why
         try:
             saved = SavedCache.read(str(self._file("pages")))
             slots = np.load(self._file("slots"), allow_pickle=False)
         except (HybridsimError, OSError, ValueError) as error:
-            return *nothing, f"the list of its pages cannot be read ({error})"
-        pages, valid = saved.pages[::-1].copy(), saved.valid[::-1].copy()
+            return COLD_START, f"the list of its pages cannot be read ({error})"
         memory = saved.memory if saved.memory and is_compatible(saved.memory) else None
-        return WarmStart(pages, valid, memory=memory), slots[::-1].copy(), ""
+        kept, valid, places = (each[::-1].copy() for each in (saved.pages, saved.valid, slots))
+        return WarmStart(kept, valid, memory=memory, slots=places), ""
 
     def _why_empty(self, slow: Device) -> str:
         if not self.is_ours:
@@ -177,25 +176,6 @@ def _slots(cache: PageCache, pages: Ints) -> Ints:
     ids = ids[np.argsort(table.ids.number[ids])]
     slots: Ints = table.slot[ids[np.searchsorted(table.ids.number[ids], pages)]]
     return slots
-
-
-def place(cache: PageCache, warm: WarmStart, slots: Ints) -> None:
-    """Put the kept pages of a new cache into the slots that they have on the device."""
-    table = cache.table
-    if not len(slots):
-        return
-    if len(np.unique(slots)) < len(slots) or not 0 <= slots.min() <= slots.max() < cache.pages:
-        raise ValueError("two pages in a slot, or a slot that the device does not have")
-    table.valid[:] = 0
-    cache.preload.fresh[:] = 0
-    for number, valid, slot in zip(warm.kept.tolist(), warm.valid.tolist(), slots.tolist()):
-        table.slot[table.ids.find(number)] = slot
-        table.valid[slot] = valid
-        cache.preload.fresh[slot] = 1
-    used = int(slots.max()) + 1
-    holes = np.setdiff1d(np.arange(used), slots)
-    table.free_slots[: len(holes)] = holes
-    cache.counts[SLOTS_USED], cache.counts[SLOTS_FREE] = used, len(holes)
 
 
 def _parsed(head: bytes) -> dict[str, Any]:

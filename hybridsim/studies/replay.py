@@ -20,7 +20,7 @@ from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.requirements import Requirement, check_answerable
 from hybridsim.answers.result import Result, Warning, conclude, dirt_of, warm_up_of
 from hybridsim.answers.setup import metadata_ram
-from hybridsim.caches.page.preload import COLD_START
+from hybridsim.caches.page.fills import COLD_START
 from hybridsim.caches.warm_start.saved_cache import SavedCache
 from hybridsim.engine.machine import Machine
 from hybridsim.foundation.codes import Op

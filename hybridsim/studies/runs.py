@@ -26,7 +26,7 @@ from hybridsim.answers.judge import Both, gain_after
 from hybridsim.answers.life import UNITS, Backup, Lost, Taken
 from hybridsim.answers.metrics import Collector, Counters, Later
 from hybridsim.answers.result import sides
-from hybridsim.caches.page.preload import COLD_START
+from hybridsim.caches.page.fills import COLD_START
 from hybridsim.engine import loops
 from hybridsim.engine.life import Happened, LivedRun
 from hybridsim.engine.loops import HOLD_NS

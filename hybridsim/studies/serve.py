@@ -19,7 +19,7 @@ from hybridsim.scenario import Cache, Scenario
 from hybridsim.scenario.building import Place, page_cache
 from hybridsim.serving import claims, nbd, remote
 from hybridsim.serving.cache import Device, Figures, Medium, ServedCache
-from hybridsim.serving.generations import DATA_FROM, Generations, place
+from hybridsim.serving.generations import DATA_FROM, Generations
 from hybridsim.serving.server import Server, listen_tcp, listen_unix
 from hybridsim.traces.formats.requests_csv import HEADER, LETTERS
 
@@ -113,14 +113,13 @@ def served(setting: Setting) -> Iterator[Ready]:
             time.sleep(remote.SETTLES_S)
         listener = _listener(setting)
         stack.callback(listener.close)
-        warm, slots, why_empty = generations.kept(slow)
+        warm, why_empty = generations.kept(slow)
         cache = page_cache(table, Place(pages, volume_bytes, setting.site.seed, warm))
-        place(cache, warm, slots)
         decisions = Decisions(cache, volume_bytes, SLOTS, nbd.LONGEST_BYTES)
         generations.open()
         media = Medium(slow), Medium(fast, DATA_FROM)
         served_cache = ServedCache(decisions, *media, SLOTS, setting.threads)
-        served_cache.figures.pages_warm = len(slots)
+        served_cache.figures.pages_warm = len(warm.kept)
         export = nbd.Export(volume_bytes, block_bytes=block, can_zero=False, is_shared=True)
         record = stack.enter_context(_recorder(setting.record))
         server = Server(served_cache, export, listener, record, setting.apart)
@@ -131,7 +130,7 @@ def served(setting: Setting) -> Iterator[Ready]:
             stack.callback(setting.socket.unlink, missing_ok=True)
         server.start()
         try:
-            yield Ready(uri, volume_bytes, pages * table.page_bytes, len(slots), why_empty,
+            yield Ready(uri, volume_bytes, pages * table.page_bytes, len(warm.kept), why_empty,
                         table.fill, served_cache.figures, lambda: ended[0])  # fmt: skip
         finally:
             server.stop()

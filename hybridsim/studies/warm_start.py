@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.answers.result import Warning
-from hybridsim.caches.page.preload import WarmStart
+from hybridsim.caches.page.fills import WarmStart
 from hybridsim.caches.warm_start.ranking import ranked
 from hybridsim.caches.warm_start.saved_cache import SavedCache, is_saved_cache
 from hybridsim.foundation.arrays import Ints

@@ -451,9 +451,8 @@ class Buckets(NamedTuple):
             if which == INCOMING:
                 break
             self.push(which, self.pop(INCOMING))
-        if state[WAITING] > 0 and state[RESUMING] == 0 and self.list_count[NONE] > 0:
-            state[RESUMING] = 1
-            below.events.push(now, CACHE, tags.RESUME)
+        if state[WAITING] > 0 and self.list_count[NONE] > 0:
+            below.events.push_once(state, RESUMING, now, CACHE, tags.RESUME)
         if self.list_count[INCOMING] > 0 and state[IS_WRITTEN] == 1:
             return
         state[IS_WRITTEN] = 0

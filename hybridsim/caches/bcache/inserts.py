@@ -1,4 +1,8 @@
-"""Inserts: data is written to the open buckets, and then its keys are added to the index."""
+"""What enters bcache: which requests bypass it, and inserts of the data of others.
+
+Long sequential streams bypass it, and more when the cache device is slow.  The data of an insert is
+written to the open buckets, and then its keys are added to the index.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +17,152 @@ from hybridsim.caches.bcache.buckets import (
     HAS_CHANGED,
     NONE,
     RESUMING,
+    SECTOR_BYTES,
     TO_GC,
     WAITING,
     Buckets,
+    Draws,
 )
 from hybridsim.caches.bcache.journal import BITS, PIECE, RESUME, STATISTICS, Pieces
-from hybridsim.foundation.arrays import Ints, filled, pool_of
-from hybridsim.foundation.codes import Op
+from hybridsim.foundation.arrays import Ints, filled, longer, pool_of
+from hybridsim.foundation.cache_parameters import BcacheParameters
+from hybridsim.foundation.codes import Op, Reason
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
-from hybridsim.jit.lists import NOTHING, Chains, Fifos, give_back
+from hybridsim.jit.instructions import along
+from hybridsim.jit.jiffies import JIFFY_NS
+from hybridsim.jit.lists import NOTHING, Chains, Fifos, Index, give_back
+
+RECENT = 128  # streams
+EXPIRY_JIFFIES = 1250
+BYTES_MAX = 1 << 32
+CONGESTED_MAX = 1024
+
+SLOWNESS, STAMP = range(2)
+
+
+@state_machine
+class Bypass(NamedTuple):
+    """The most recent streams, stream lengths by task, and the slowness of the cache device."""
+
+    sequential_cutoff_bytes: int
+    congested_read_us: int  # congested_read_threshold_us
+    congested_write_us: int
+    draws: Draws
+    end: Ints  # by stream
+    run: Ints  # bytes
+    expiry: Ints  # jiffies
+    used: Chains  # streams in order of use
+    tasks: Index
+    sequential: Ints  # by task: bytes of its current stream
+    average: Ints
+    state: Ints  # [SLOWNESS, STAMP]
+
+    @classmethod
+    def new(cls, parameters: BcacheParameters | Bypass, draws: Draws, room: int) -> Bypass:
+        """Return an empty table, with room for `room` tasks (a power of two)."""
+        sequential, average = np.zeros((2, room), np.int64)
+        return filled(
+            cls,
+            RECENT,
+            parameters,
+            draws=draws,
+            end=np.full(RECENT, NOTHING, np.int64),
+            used=Chains.of_all(RECENT),
+            tasks=Index.new(room),
+            sequential=sequential,
+            average=average,
+            state=np.zeros(2, np.int64),
+        )
+
+    def grown(self, room: int) -> Bypass:
+        """Return the same with room for `room` tasks (a power of two)."""
+        return self._replace(
+            tasks=self.tasks.grown(room),
+            sequential=longer(self.sequential, room),
+            average=longer(self.average, room),
+        )
+
+    @method
+    def why(self, now, task, offset, length):
+        """Return why a cacheable request bypasses the cache, or NONE; update its stream."""
+        congested = self.congestion(now)
+        if congested == 0 and self.sequential_cutoff_bytes == 0:
+            return Reason.NONE
+        number = self.tasks.find(task)
+        if number == NOTHING:
+            number = self.tasks.add(task)
+        jiffies = now // JIFFY_NS
+        stream = self.find(offset, jiffies)
+        if stream == NOTHING:
+            stream = self.used.oldest[0]
+            self.run[stream] = 0
+            total = self.average[number] * 7 + self.sequential[number]
+            self.average[number] = total % BYTES_MAX // 8
+        if self.run[stream] + length < BYTES_MAX:
+            self.run[stream] += length
+        self.end[stream] = offset + length
+        self.expiry[stream] = jiffies + EXPIRY_JIFFIES
+        self.sequential[number] = self.run[stream]
+        self.used.renew(0, stream)
+        sectors = max(self.run[stream], self.average[number]) // SECTOR_BYTES
+        if (
+            self.sequential_cutoff_bytes > 0
+            and sectors >= self.sequential_cutoff_bytes // SECTOR_BYTES
+        ):
+            return Reason.SEQUENTIAL
+        return Reason.CONGESTED if congested > 0 and sectors >= congested else Reason.NONE
+
+    @method
+    def find(self, offset, jiffies):
+        """Return the stream that ends there and has not expired, the newest of several; or -1."""
+        match = NOTHING
+        number = 0
+        for i in range(RECENT):
+            if self.end[i] == offset and jiffies < self.expiry[i]:
+                match = i
+                number += 1
+        if number > 1:
+            match = self.used.newest[0]
+            while self.end[match] != offset or jiffies >= self.expiry[match]:
+                match = self.used.older[match]
+        return match
+
+    # Congestion.
+
+    @method
+    def on_completion(self, now, issued, is_write):
+        """Record how long a request to the cache device took."""
+        threshold = self.congested_write_us if is_write else self.congested_read_us
+        if threshold == 0:
+            return
+        state = self.state
+        took = (now - issued) >> 10
+        if took > threshold:
+            state[STAMP] = now >> 10
+            state[SLOWNESS] -= min(took >> 10, CONGESTED_MAX + state[SLOWNESS])
+        elif state[SLOWNESS] < 0:
+            state[SLOWNESS] += 1
+
+    @method
+    def congestion(self, now):
+        """Return the sectors from which on requests bypass a slow device; 0: no request does."""
+        if self.congested_read_us == 0 and self.congested_write_us == 0:
+            return 0
+        state = self.state
+        limit = ((now >> 10) - state[STAMP]) // 1024 + state[SLOWNESS]
+        if limit >= 0:
+            return 0
+        limit += CONGESTED_MAX
+        if limit > 0:
+            limit = ((64 + limit % 64) << (limit // 64)) >> 6
+        for _ in range(2):
+            bits = self.draws.draw() & 0xFFFF
+            while bits > 0:
+                limit -= bits & 1
+                bits >>= 1
+        return max(limit, 1)
+
 
 INTERVAL_NS = 3409 * 4_000_000  # 300 s / 22 in whole jiffies
 MODULUS = 65_536  # sysfs shows the count of each interval modulo this
@@ -65,9 +205,8 @@ class Statistics(NamedTuple):
         """Add a number to a counter."""
         self.counted[which] += number
         self.gathered[which] += number
-        if self.is_timed[0] == 0:
-            self.is_timed[0] = 1
-            below.events.push((now // INTERVAL_NS + 1) * INTERVAL_NS, CACHE, STATISTICS)
+        end_ns = (now // INTERVAL_NS + 1) * INTERVAL_NS
+        below.events.push_once(self.is_timed, 0, end_ns, CACHE, STATISTICS)
 
     @method
     def show(self):
@@ -207,13 +346,11 @@ class Inserts(NamedTuple):
     def choose(self, begin, task):
         """Return the open bucket for a range."""
         of_task = NOTHING
-        candidate = self.used.newest[0]
-        while candidate != NOTHING:
+        for candidate in along(self.used.newest[0], self.used.older):
             if self.open_end[candidate] == begin:
                 return candidate
             if self.open_task[candidate] == task:
                 of_task = candidate
-            candidate = self.used.older[candidate]
         return self.used.oldest[0] if of_task == NOTHING else of_task
 
     # Waiting for a bucket.
@@ -223,11 +360,9 @@ class Inserts(NamedTuple):
         """Return whether an insert of a task waits for a bucket."""
         jobs = self.buckets.journal.jobs
         job = self.waiting.first[0]
-        while job != NOTHING:
-            if jobs.task[job] == task:
-                return True
+        while job != NOTHING and jobs.task[job] != task:
             job = jobs.following[job]
-        return False
+        return job != NOTHING
 
     @method
     def resume(self, now, below):
@@ -240,8 +375,7 @@ class Inserts(NamedTuple):
         waits[WAITING] -= 1
         waits[RESUMING] = 0
         if waits[WAITING] > 0 and self.buckets.list_count[NONE] > 0:
-            waits[RESUMING] = 1
-            below.events.push(now, CACHE, RESUME)
+            below.events.push_once(waits, RESUMING, now, CACHE, RESUME)
 
     @method
     def is_exhausted(self):
@@ -270,8 +404,7 @@ class Inserts(NamedTuple):
         jobs = buckets.journal.jobs
         is_dirty = 1 if jobs.kind[job] == BACK else 0
         collides = False
-        piece = jobs.first[job]
-        while piece != NOTHING:
+        for piece in along(jobs.first[job], pieces.following):
             begin, end, place = pieces.begin[piece], pieces.end[piece], pieces.place[piece]
             if jobs.kind[job] == FILL:
                 end = self.placeholder_end(job, begin, end)
@@ -281,9 +414,7 @@ class Inserts(NamedTuple):
             else:
                 collides = True
             buckets.pins[place // self.bucket_bytes] -= 1
-            following = pieces.following[piece]
             give_back(pieces, piece)
-            piece = following
         if jobs.kind[job] == FILL:
             buckets.keys.drop_placeholder(job, jobs.begin[job], jobs.end[job])
             if collides:

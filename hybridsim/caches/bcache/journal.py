@@ -80,11 +80,8 @@ class Jobs(NamedTuple):
         self.kind[job] = kind
         self.waits[job] = waits
         self.request[job] = request
-        self.keys[job] = 0
-        self.pending[job] = 0
-        self.first[job] = NOTHING
-        self.last[job] = NOTHING
-        self.following[job] = NOTHING
+        self.keys[job] = self.pending[job] = 0
+        self.first[job] = self.last[job] = self.following[job] = NOTHING
         return job
 
 
@@ -122,9 +119,8 @@ class Journal(NamedTuple):
         state[KEYS] += keys
         if state[IS_DIRTY] == 0:
             state[IS_DIRTY] = 1
-            if state[IS_TIMED] == 0:
-                state[IS_TIMED] = 1
-                below.events.push(expiry_ns(now, DELAY_NS), CACHE, JOURNAL_TIMER)
+            due_ns = expiry_ns(now, DELAY_NS)
+            below.events.push_once(state, IS_TIMED, due_ns, CACHE, JOURNAL_TIMER)
         if HEADER_BYTES + KEY_BYTES * state[KEYS] > ENTRY_MAX:
             state[IS_DUE] = 1
         self.write(now, below)

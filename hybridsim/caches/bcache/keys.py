@@ -24,6 +24,7 @@ from hybridsim.foundation.arrays import (
 )
 from hybridsim.foundation.codes import Reason
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.instructions import along
 from hybridsim.jit.lists import NOTHING, Chains, give_back, taken
 
 FAN = 32  # entries of a node
@@ -311,9 +312,9 @@ class Keys(NamedTuple):
     @method
     def erase(self, begin, end, overwritten):
         """Remove a range from all keys; `overwritten` 1: record it as the reason of the loss."""
-        key = self.first_beyond(begin)
-        while key != NOTHING and self.begin[key] < end:
-            after = self.order.older[key]
+        for key in along(self.first_beyond(begin), self.order.older):
+            if self.begin[key] >= end:
+                break
             start, stop = max(begin, self.begin[key]), min(end, self.end[key])
             if overwritten == 1 and self.place[key] >= 0:
                 self.note_lost(start, stop, 1)
@@ -331,7 +332,6 @@ class Keys(NamedTuple):
                 self.tree.add(stop, key)
             else:
                 self.drop(key)
-            key = after
 
     @method
     def split(self, key, at):
@@ -367,21 +367,17 @@ class Keys(NamedTuple):
     @method
     def drop_placeholder(self, insert, begin, end):
         """Remove the remaining parts of a placeholder."""
-        key = self.first_beyond(begin)
-        while key != NOTHING and self.begin[key] < end:
-            after = self.order.older[key]
+        for key in along(self.first_beyond(begin), self.order.older):
+            if self.begin[key] >= end:
+                break
             if self.place[key] == -1 - insert:
                 self.drop(key)
-            key = after
 
     def drop_placeholders(self) -> None:
         """Remove all placeholders: the cache stops."""
-        key = int(self.order.newest[0])
-        while key != NOTHING:
-            after = int(self.order.older[key])
+        for key in along(self.order.newest[0], self.order.older):
             if self.place[key] < 0:
                 self.drop(key)
-            key = after
 
     @method
     def empty(self, bucket):

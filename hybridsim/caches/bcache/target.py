@@ -23,7 +23,6 @@ from hybridsim.caches.bcache.buckets import (
     SECTOR_BYTES,
     Buckets,
 )
-from hybridsim.caches.bcache.bypass import Bypass
 from hybridsim.caches.bcache.inserts import (
     BACK,
     BYPASS_HITS,
@@ -38,6 +37,7 @@ from hybridsim.caches.bcache.inserts import (
     PARTS,
     THROUGH,
     WRITING,
+    Bypass,
     Inserts,
     Statistics,
 )
@@ -56,6 +56,7 @@ from hybridsim.foundation.cache_parameters import BcacheParameters
 from hybridsim.foundation.codes import FUA, PREFLUSH, BcacheMode, Kernel, Op, Path, Reason, Restart
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.instructions import along
 from hybridsim.jit.lists import NOTHING, Fifos, give_back
 
 PAGE_BYTES = 4096
@@ -182,11 +183,9 @@ class Bcache(NamedTuple):
         """Return the offset and the length of each dirty key, one row each."""
         keys = self.inserts.buckets.keys
         ranges = []
-        key = int(keys.order.newest[0])
-        while key != NOTHING:
+        for key in along(keys.order.newest[0], keys.order.older):
             if keys.is_dirty[key] == 1:
                 ranges.append((int(keys.begin[key]), int(keys.end[key] - keys.begin[key])))
-            key = int(keys.order.older[key])
         return np.array(ranges, np.int64).reshape(-1, 2)
 
     def totals(self) -> dict[str, int]:
@@ -258,12 +257,10 @@ class Bcache(NamedTuple):
     @method
     def next_sleeper(self, requests):
         """Return the first of the requests that wait which need not wait any more, or -1."""
-        slot = self.sleepers.first[0]
-        while slot != NOTHING:
+        for slot in along(self.sleepers.first[0], requests.last_promoted):
             if not self.must_wait(slot, requests):
                 if not self.has_sleeper(requests.stream[slot], slot, requests):
                     return slot
-            slot = requests.last_promoted[slot]
         return NOTHING
 
     @method
@@ -292,9 +289,7 @@ class Bcache(NamedTuple):
         if write_back[IS_UNLIMITED] == 1:
             write_back[IS_UNLIMITED] = 0
             write_back[RATE_NOW] = 1
-        requests.path[slot] = Path.BYPASS
         if op == Op.FLUSH or length == 0:
-            requests.reason[slot] = Reason.FLUSH
             requests.pending[slot] = 1
             self.journal_for(now, slot, 0, below)
             self.to_slow(now, slot, Op.FLUSH, 0, 0, requests, below)
@@ -304,17 +299,13 @@ class Bcache(NamedTuple):
             self.inserts.buckets.age(length)
         else:
             self.statistics.add(now, BYPASSED, length // SECTOR_BYTES, below)
-        if op == Op.DISCARD:
-            requests.reason[slot] = Reason.DISCARD
-        else:
+        if op != Op.DISCARD:
             end = offset + length
             requests.pages[slot] = (end - 1) // SECTOR_BYTES - offset // SECTOR_BYTES + 1
         if op == Op.READ:
             self.read(now, slot, offset, offset + length, why, requests, below)
             return
         write_back[WRITERS] += 1
-        if op == Op.WRITE:
-            requests.reason[slot] = Reason.WRITE
         self.write(now, slot, op, offset, length, why, requests, below)
 
     @method

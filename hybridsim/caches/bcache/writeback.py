@@ -102,9 +102,7 @@ class WriteBack(NamedTuple):
     @method
     def call(self, now, below):
         """Schedule the gathering of keys, unless it is scheduled."""
-        if self.state[IS_CALLED] == 0:
-            self.state[IS_CALLED] = 1
-            below.events.push(now, CACHE, WRITE_BACK)
+        below.events.push_once(self.state, IS_CALLED, now, CACHE, WRITE_BACK)
 
     @method
     def overlaps(self, begin, end):

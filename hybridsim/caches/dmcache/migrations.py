@@ -199,17 +199,14 @@ def is_held(cache, item):
 @kernel
 def wake_migrator(cache, now, events):
     """Schedule the worker that starts queued items."""
-    if cache.state[MIGRATOR_AWAKE] == 0:
-        cache.state[MIGRATOR_AWAKE] = 1
-        events.push(now + cache.worker_delay_ns, CACHE, MIGRATOR)
+    events.push_once(cache.state, MIGRATOR_AWAKE, now + cache.worker_delay_ns, CACHE, MIGRATOR)
 
 
 @kernel
-def wake_deferrer(cache, now, events):
-    """Schedule the worker that takes deferred bios."""
-    if cache.state[DEFERRER_AWAKE] == 0:
-        cache.state[DEFERRER_AWAKE] = 1
-        events.push(now + cache.worker_delay_ns, CACHE, DEFERRER)
+def defer(cache, now, bio, events):
+    """Leave a bio to the worker that takes deferred ones."""
+    cache.queues.append(DEFERRED, bio, cache.bios.following)
+    events.push_once(cache.state, DEFERRER_AWAKE, now + cache.worker_delay_ns, CACHE, DEFERRER)
 
 
 @kernel
@@ -447,11 +444,8 @@ def end(cache, now, item, below):
     else:
         smq.set_dirty(slot)
         counts[DIRTY] += 1
-    bio = work.parked.pop(item, cache.bios.following)
-    while bio != NOTHING:
-        cache.queues.append(DEFERRED, bio, cache.bios.following)
-        wake_deferrer(cache, now, below.events)
-        bio = work.parked.pop(item, cache.bios.following)
+    while not work.parked.is_empty(item):
+        defer(cache, now, work.parked.pop(item, cache.bios.following), below.events)
     work.release(item)
     wake_migrator(cache, now, below.events)
 
@@ -534,5 +528,4 @@ def committed(cache, now, below):
     while not cache.queues.is_empty(COMMITTING_BIOS):
         bio = cache.queues.pop(COMMITTING_BIOS, cache.bios.following)
         cache.bios.extra[bio] = COMMITTED
-        cache.queues.append(DEFERRED, bio, cache.bios.following)
-        wake_deferrer(cache, now, below.events)
+        defer(cache, now, bio, below.events)

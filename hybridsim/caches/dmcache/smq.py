@@ -72,19 +72,10 @@ class MultiQueue(NamedTuple):
             self.state[SIZE] += number
 
     @method
-    def oldest(self, level):
-        """Return the oldest entry of a level, or -1."""
-        node = self.lists.oldest[level]
+    def first_entry(self, node, links):
+        """Return the first entry from a node on, or -1."""
         while node >= self.entries:
-            node = np.int64(self.lists.newer[node])
-        return node
-
-    @method
-    def newest(self, level):
-        """Return the newest entry of a level, or -1."""
-        node = self.lists.newest[level]
-        while node >= self.entries:
-            node = np.int64(self.lists.older[node])
+            node = np.int64(links[node])
         return node
 
     @method
@@ -100,7 +91,7 @@ class MultiQueue(NamedTuple):
             if node < self.entries:
                 return node
             if crosses:
-                return self.oldest(level)
+                return self.first_entry(node, self.lists.newer)
         return NOTHING
 
     @method
@@ -138,6 +129,7 @@ class MultiQueue(NamedTuple):
     def redistribute(self):
         """Move entries until every level has its target length, from the lowest up."""
         self.set_targets()
+        lists = self.lists
         above = 0  # all levels between `level` and `above` are empty
         for level in range(LEVELS - 1):
             above = max(above, level + 1)
@@ -146,9 +138,9 @@ class MultiQueue(NamedTuple):
                     above += 1
                 if above == LEVELS:
                     break
-                self.move(self.oldest(above), level)
+                self.move(self.first_entry(lists.oldest[above], lists.newer), level)
             while self.filled[level] > self.target[level]:
-                self.move(self.newest(level), level + 1)
+                self.move(self.first_entry(lists.newest[level], lists.older), level + 1)
                 above = level + 1
 
     @method

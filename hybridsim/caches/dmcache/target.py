@@ -90,10 +90,6 @@ class DmCache(NamedTuple):
             "evictions": int(self.counts[work.DEMOTIONS]),
         }
 
-    def is_at_rest(self) -> bool:
-        """Return whether nothing is in progress, so that the cache can be stopped."""
-        return bool(self.bios.are_none()) and bool(self.smq.work.is_empty())
-
     def reloaded(self, now_ns: int) -> DmCache:
         """Return the cache stopped and restarted at that time; it must be at rest.
 
@@ -154,22 +150,17 @@ class DmCache(NamedTuple):
         op = requests.op[slot]
         offset = requests.offset[slot]
         length = requests.length[slot]
-        requests.path[slot] = Path.BYPASS
         if op == Op.DISCARD and length > 0:
-            requests.reason[slot] = Reason.DISCARD
             self.defer(now, slot, Op.DISCARD, offset, length, requests, below.events)
             return
         if op == Op.FLUSH or length == 0:
-            requests.reason[slot] = Reason.FLUSH
             self.defer(now, slot, Op.FLUSH, 0, 0, requests, below.events)
             return
         end = offset + length
         requests.pages[slot] = (end - 1) // self.page_bytes - offset // self.page_bytes + 1
-        if op != Op.READ:
-            requests.reason[slot] = Reason.WRITE
-        elif end > self.whole_blocks * self.page_bytes:
+        if op == Op.READ and end > self.whole_blocks * self.page_bytes:
             requests.reason[slot] = Reason.NO_CACHE
-        else:
+        elif op == Op.READ:
             requests.path[slot] = Path.HIT
             requests.reason[slot] = Reason.NONE
         if op == Op.WRITE and requests.flags[slot] & PREFLUSH != 0:
@@ -199,9 +190,7 @@ class DmCache(NamedTuple):
     def defer(self, now, slot, op, start, length, requests, events):
         """Create a bio and leave it to the worker."""
         requests.pending[slot] += 1
-        bio = self.bios.take(slot, op, start, length)
-        self.queues.append(work.DEFERRED, bio, self.bios.following)
-        work.wake_deferrer(self, now, events)
+        work.defer(self, now, self.bios.take(slot, op, start, length), events)
 
     @method
     def complete(self, now, tag, requests, below):
@@ -428,6 +417,11 @@ class DmCache(NamedTuple):
     # The clock.
 
     @method
+    def is_at_rest(self):
+        """Return whether nothing is in progress, so that the cache can be stopped."""
+        return self.bios.are_none() and self.smq.work.is_empty()
+
+    @method
     def wind(self, now, events):
         """Run the ticks that were skipped while the clock was off, and set the timer."""
         state = self.state
@@ -445,8 +439,7 @@ class DmCache(NamedTuple):
         state = self.state
         self.smq.tick(now)
         state[work.WAKES] += 1
-        is_busy = not (self.bios.are_none() and self.smq.work.is_empty())
-        if not is_busy and not work.can_write_back(self):
+        if self.is_at_rest() and not work.can_write_back(self):
             state[work.IS_ARMED] = 0
             return
         work.wake_migrator(self, now, events)

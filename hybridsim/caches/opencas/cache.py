@@ -59,6 +59,7 @@ from hybridsim.foundation.codes import (
 )
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.instructions import along
 from hybridsim.jit.lists import NOTHING, give_back
 
 SECTOR_BYTES = 512
@@ -94,14 +95,13 @@ class OpenCas(NamedTuple):
         dirt = Dirt.new(p, origin_bytes)
         held = Lines.new(p.lines, p.line_bytes, origin_bytes, dirt, Jobs.new(p.lines, room))
         counted = 2 * p.lines if p.promotion == Promotion.NHIT else 1
-        cutoff = (int(p.sequential_cutoff_policy), p.sequential_cutoff_bytes, p.margin_lines)
         return filled(
             cls,
             len(ways.COUNTERS),
             p,
             page_bytes=p.line_bytes,
-            cutoff=SequentialCutoff.new(*cutoff),
-            nhit=Nhit.new(p.insertion_threshold, p.trigger_threshold_lines, counted),
+            cutoff=SequentialCutoff.new(p),
+            nhit=Nhit.new(p, counted),
             lines=held,
             threads=Threads.new(p.queues),
             lines_per_page=lines_per_page(p.line_bytes),
@@ -182,8 +182,8 @@ class OpenCas(NamedTuple):
         state = np.array(IDLE)
         state[LAST_IO_NS] = now_ns
         return self._replace(
-            cutoff=self.cutoff.forgotten(),
-            nhit=self.nhit.forgotten(),
+            cutoff=SequentialCutoff.new(self.cutoff),
+            nhit=Nhit.new(self.nhit, len(self.nhit.misses)),
             lines=lines,
             threads=Threads.new(self.threads.number),
             state=state,
@@ -207,15 +207,12 @@ class OpenCas(NamedTuple):
         length = requests.length[slot]
         job = jobs.take(slot, ways.INSERT)
         jobs.thread[job] = self.threads.next(REQUESTS)
-        requests.path[slot] = Path.BYPASS
         if op == Op.FLUSH or length == 0:
-            requests.reason[slot] = Reason.FLUSH
             jobs.way[job] = ways.FLUSHING
             jobs.step[job] = ways.ENDS
             self.flush(now, job, below)
             return
         if op == Op.DISCARD:
-            requests.reason[slot] = Reason.DISCARD
             jobs.way[job] = ways.DISCARDING
             jobs.step[job] = ways.IS_DISCARDED
             jobs.pending[job] = 1
@@ -226,7 +223,6 @@ class OpenCas(NamedTuple):
         offset = offset >> SECTOR_SHIFT << SECTOR_SHIFT
         jobs.offset[job], jobs.length[job] = offset, end - offset
         requests.pages[slot] = (end - 1) // self.page_bytes - offset // self.page_bytes + 1
-        requests.reason[slot] = Reason.WRITE
         jobs.op[job] = op | (requests.flags[slot] & FUA) if op == Op.WRITE else op
         if op == Op.WRITE and requests.flags[slot] & PREFLUSH != 0:
             jobs.step[job] = ways.ROUTES
@@ -292,12 +288,12 @@ class OpenCas(NamedTuple):
     def cuts_off(self, job, pages):
         """Record a request's place; return whether it belongs to a stream to be cut off."""
         cutoff, lines = self.cutoff, self.lines
-        if cutoff.policy == Cutoff.NEVER:
+        if cutoff.sequential_cutoff_policy == Cutoff.NEVER:
             return False
         op = 0 if lines.jobs.op[job] == Op.READ else 1
         is_long = cutoff.is_long(op, lines.jobs.offset[job], lines.jobs.length[job])
         is_full = lines.state[FREE] <= cutoff.margin_lines + pages
-        return is_long and (is_full or cutoff.policy == Cutoff.ALWAYS)
+        return is_long and (is_full or cutoff.sequential_cutoff_policy == Cutoff.ALWAYS)
 
     @method
     def bypass(self, job, path, reason, requests):
@@ -387,11 +383,9 @@ class OpenCas(NamedTuple):
             return False
         needs = lines.jobs.needs
         is_refused = False
-        need = lines.jobs.first_need[job]
-        while need != NOTHING:
+        for need in along(lines.jobs.first_need[job], needs.following):
             if not self.nhit.passes(needs.core_line[need]):
                 is_refused = True
-            need = needs.following[need]
         return is_refused
 
     @method
@@ -399,12 +393,11 @@ class OpenCas(NamedTuple):
         """Allocate lines for core lines that have none; return whether there are enough."""
         lines = self.lines
         needs = lines.jobs.needs
-        need = lines.jobs.first_need[job]
-        first = needs.core_line[need]
+        first = needs.core_line[lines.jobs.first_need[job]]
         end = needs.core_line[lines.jobs.last_need[job]] + 1
         last = NOTHING
         last_free = NOTHING
-        while need != NOTHING:
+        for need in along(lines.jobs.first_need[job], needs.following):
             if needs.is_there[need] == 0:
                 line = last_free = lines.take_free(last_free)
                 if line == NOTHING:
@@ -413,7 +406,6 @@ class OpenCas(NamedTuple):
                     self.give_lines(job)
                     return False
                 needs.line[need] = line
-            need = needs.following[need]
         return True
 
     @method
@@ -421,26 +413,22 @@ class OpenCas(NamedTuple):
         """Free the lines that were allocated for a job."""
         lines = self.lines
         needs = lines.jobs.needs
-        need = lines.jobs.first_need[job]
-        while need != NOTHING:
+        for need in along(lines.jobs.first_need[job], needs.following):
             if needs.is_there[need] == 0 and needs.line[need] != NOTHING:
                 lines.give_free(needs.line[need])
                 needs.line[need] = NOTHING
-            need = needs.following[need]
 
     @method
     def hold_lines(self, job):
         """Assign the lines allocated for a job to their core lines."""
         lines = self.lines
         needs = lines.jobs.needs
-        need = lines.jobs.first_need[job]
-        while need != NOTHING:
+        for need in along(lines.jobs.first_need[job], needs.following):
             if needs.is_there[need] == 0:
                 lines.hold(needs.line[need], needs.core_line[need])
                 needs.is_there[need] = 1
             if self.promotion == Promotion.NHIT:
                 self.nhit.forget(needs.core_line[need])
-            need = needs.following[need]
 
     # Processing.
 
@@ -481,8 +469,7 @@ class OpenCas(NamedTuple):
         lines = self.lines
         needs = lines.jobs.needs
         is_there, is_hit, some = True, True, False
-        need = lines.jobs.first_need[job]
-        while need != NOTHING:
+        for need in along(lines.jobs.first_need[job], needs.following):
             line = needs.line[need]
             core_line = needs.core_line[need]
             if needs.is_there[need] == 1 and lines.holds(line, core_line):
@@ -492,7 +479,6 @@ class OpenCas(NamedTuple):
             else:
                 needs.is_there[need] = 0
                 is_there = is_hit = False
-            need = needs.following[need]
         return is_there, is_hit, some
 
     @method
@@ -520,8 +506,7 @@ class OpenCas(NamedTuple):
         slot = lines.jobs.request[job]
         requests.path[slot] = Path.MISS
         reason = Reason.NONE
-        need = lines.jobs.first_need[job]
-        while need != NOTHING:
+        for need in along(lines.jobs.first_need[job], needs.following):
             core_line = needs.core_line[need]
             line = needs.line[need] if needs.is_there[need] == 1 else NOTHING
             start, stop = lines.sectors_of(job, core_line)
@@ -529,7 +514,6 @@ class OpenCas(NamedTuple):
                 requests.pages_hit[slot] += lines.jobs.way[job] == ways.OVERLAY
             elif reason == Reason.NONE:
                 reason = lines.why_missing(line, core_line)
-            need = needs.following[need]
         requests.reason[slot] = reason
 
     @method
@@ -537,13 +521,11 @@ class OpenCas(NamedTuple):
         """Make all sectors of a job valid; mark the lines in which they were, for a backfill."""
         lines = self.lines
         needs = lines.jobs.needs
-        need = lines.jobs.first_need[job]
-        while need != NOTHING:
+        for need in along(lines.jobs.first_need[job], needs.following):
             line = needs.line[need]
             start, stop = lines.sectors_of(job, needs.core_line[need])
             needs.is_marked[need] = lines.valid.has_all(line, start, stop)
             lines.valid.set(line, start, stop)
-            need = needs.following[need]
 
     @method
     def write(self, now, job, below):
@@ -654,13 +636,11 @@ class OpenCas(NamedTuple):
         """Mark the written sectors as dirty."""
         lines = self.lines
         needs = lines.jobs.needs
-        need = lines.jobs.first_need[job]
-        while need != NOTHING:
+        for need in along(lines.jobs.first_need[job], needs.following):
             line = needs.line[need]
             start, end = lines.sectors_of(job, needs.core_line[need])
             needs.is_marked[need] = not lines.dirty.has_all(line, start, end)
             lines.make_dirty(now, line, start, end, below.events)
-            need = needs.following[need]
         metadata(self, now, job, lines.jobs.op[job], below)
 
     @method
@@ -668,15 +648,13 @@ class OpenCas(NamedTuple):
         """Invalidate the sectors that were written to the core."""
         lines = self.lines
         needs = lines.jobs.needs
-        need = lines.jobs.first_need[job]
-        while need != NOTHING:
+        for need in along(lines.jobs.first_need[job], needs.following):
             needs.is_marked[need] = 0
             if needs.is_there[need] == 1:
                 line = needs.line[need]
                 start, end = lines.sectors_of(job, needs.core_line[need])
                 needs.is_marked[need] = lines.dirty.has_any(line, start, end)
                 lines.invalidate(line, start, end)
-            need = needs.following[need]
         metadata(self, now, job, lines.jobs.op[job], below)
 
     @method

@@ -13,6 +13,7 @@ from hybridsim.caches.opencas import ways
 from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled, grown_pool, pool_of
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.instructions import along
 from hybridsim.jit.lists import NOTHING, Fifos, give_back, taken
 
 SHARED, EXCLUSIVE = 0, 1
@@ -107,13 +108,9 @@ class Jobs(NamedTuple):
         job = taken(self)
         self.request[job] = request
         self.way[job] = way
-        self.pending[job] = 0
-        self.waits[job] = 0
-        self.has_waited[job] = 0
-        self.is_cut[job] = 0
+        self.pending[job] = self.waits[job] = self.has_waited[job] = self.is_cut[job] = 0
         self.lock[job] = SHARED
-        self.first_need[job] = NOTHING
-        self.last_need[job] = NOTHING
+        self.first_need[job] = self.last_need[job] = NOTHING
         return job
 
     @method
@@ -162,10 +159,8 @@ class Jobs(NamedTuple):
         self.last_need[rest] = self.last_need[job]
         needs.following[last] = NOTHING
         self.last_need[job] = last
-        need = self.first_need[rest]
-        while need != NOTHING:
+        for need in along(self.first_need[rest], needs.following):
             needs.job[need] = rest
-            need = needs.following[need]
         return rest
 
     # Locks.
@@ -181,8 +176,7 @@ class Jobs(NamedTuple):
         needs = self.needs
         self.lock[job] = lock
         self.has_waited[job] = 0
-        need = self.first_need[job]
-        while need != NOTHING:
+        for need in along(self.first_need[job], needs.following):
             line = needs.line[need]
             waits = line != NOTHING and self.waiting[line] != NOTHING
             if waits or (line != NOTHING and not self.enter(line, lock)):
@@ -194,7 +188,6 @@ class Jobs(NamedTuple):
                 else:
                     needs.waiting_next[self.last_waiting[line]] = need
                 self.last_waiting[line] = need
-            need = needs.following[need]
 
     @method
     def enter(self, line, lock):
@@ -212,19 +205,15 @@ class Jobs(NamedTuple):
     def give_back(self, now, job, events):
         """Unlock a job's lines, and free its needs."""
         needs = self.needs
-        need = self.first_need[job]
         lock = self.lock[job]
-        while need != NOTHING:
+        for need in along(self.first_need[job], needs.following):
             line = needs.line[need]
             if line != NOTHING:
                 self.owners[line] = 0 if lock == EXCLUSIVE else self.owners[line] - 1
                 if self.waiting[line] != NOTHING:
                     self.grant_locks(now, line, events)
-            following = needs.following[need]
             give_back(needs, need)
-            need = following
-        self.first_need[job] = NOTHING
-        self.last_need[job] = NOTHING
+        self.first_need[job] = self.last_need[job] = NOTHING
 
     @method
     def grant_locks(self, now, line, events):
@@ -245,9 +234,7 @@ class Jobs(NamedTuple):
     def enqueue(self, now, job, events):
         """Queue a job to continue later at this time."""
         self.queue.append(0, job, self.following)
-        if self.is_awake[0] == 0:
-            self.is_awake[0] = 1
-            events.push(now, CACHE, ways.RESUME)
+        events.push_once(self.is_awake, 0, now, CACHE, ways.RESUME)
 
 
 LOW, HIGH = range(2)  # lists of a thread
@@ -312,9 +299,8 @@ class Threads(NamedTuple):
     @method
     def call(self, now, thread, events):
         """Have a thread run in this instant, if something waits for it and it is awake."""
-        if self.sleeps[thread] == 0 and self.is_called[thread] == 0 and self.is_busy(thread):
-            self.is_called[thread] = 1
-            events.push(now, CACHE, ways.THREAD + thread)
+        if self.sleeps[thread] == 0 and self.is_busy(thread):
+            events.push_once(self.is_called, thread, now, CACHE, ways.THREAD + thread)
 
     @method
     def fall_asleep(self, thread, job, need, sector):

@@ -13,6 +13,7 @@ from hybridsim.foundation.cache_parameters import OpenCasParameters
 from hybridsim.foundation.codes import Cleaning, Reason
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import CACHE, Events
+from hybridsim.jit.instructions import along
 from hybridsim.jit.jiffies import expiry_ns
 from hybridsim.jit.lists import NOTHING, Chains, Fifos, Table
 
@@ -589,11 +590,9 @@ class Lines(NamedTuple):
         start = self.list_for(last)
         for step in range(LISTS):
             number = (start + step) % LISTS
-            line = lists.order.oldest[number]
-            while line != NOTHING and not self.can_be_taken(line, first, end):
-                line = np.int64(lists.order.newer[line])
-            if line != NOTHING:
-                return line
+            for line in along(lists.order.oldest[number], lists.order.newer):
+                if self.can_be_taken(line, first, end):
+                    return line
         return NOTHING
 
     @method
@@ -610,10 +609,8 @@ class Lines(NamedTuple):
             state[CLEANING_LIST] = self.list_for(NOTHING)
         for step in range(LISTS):
             number = (state[CLEANING_LIST] + step) % LISTS
-            line = lists.order.oldest[LISTS + number]
-            while line != NOTHING and self.jobs.is_in_use(line):
-                line = np.int64(lists.order.newer[line])
-            if line != NOTHING:
-                state[CLEANING_LIST] = number
-                return line
+            for line in along(lists.order.oldest[LISTS + number], lists.order.newer):
+                if not self.jobs.is_in_use(line):
+                    state[CLEANING_LIST] = number
+                    return line
         return NOTHING

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints
+from hybridsim.foundation.arrays import Int32s, Ints, filled
+from hybridsim.foundation.cache_parameters import OpenCasParameters
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.lists import NOTHING, Chains, Table
 
@@ -65,21 +66,17 @@ class Streams(NamedTuple):
 class SequentialCutoff(NamedTuple):
     """Detects long streams, in a table of new streams and one of established streams."""
 
-    policy: int
+    sequential_cutoff_policy: int
     sequential_cutoff_bytes: int
     margin_lines: int
     fresh: Streams
     established: Streams
 
     @classmethod
-    def new(cls, policy: int, sequential_cutoff_bytes: int, margin_lines: int) -> SequentialCutoff:
+    def new(cls, parameters: OpenCasParameters | SequentialCutoff) -> SequentialCutoff:
         """Return a detector without streams."""
-        streams = Streams.new(NEW_STREAMS), Streams.new(ESTABLISHED_STREAMS)
-        return cls(policy, sequential_cutoff_bytes, margin_lines, *streams)
-
-    def forgotten(self) -> SequentialCutoff:
-        """Return the detector without streams."""
-        return self.new(self.policy, self.sequential_cutoff_bytes, self.margin_lines)
+        fresh, established = Streams.new(NEW_STREAMS), Streams.new(ESTABLISHED_STREAMS)
+        return filled(cls, 0, parameters, fresh=fresh, established=established)
 
     @method
     def is_long(self, op, offset, length):
@@ -108,21 +105,17 @@ class SequentialCutoff(NamedTuple):
 class Nhit(NamedTuple):
     """Counts the misses of the core lines that were missed most recently and are not cached."""
 
-    threshold: int
+    insertion_threshold: int
     trigger_threshold_lines: int
     table: Table  # core line -> entry
     misses: Int32s  # by entry
     state: Ints  # [ENTERED: number of entries made so far]
 
     @classmethod
-    def new(cls, threshold: int, trigger_threshold_lines: int, entries: int) -> Nhit:
+    def new(cls, parameters: OpenCasParameters | Nhit, entries: int) -> Nhit:
         """Return counters of 0, for `entries` core lines."""
-        table, misses = Table.new(entries), np.zeros(entries, np.int32)
-        return cls(threshold, trigger_threshold_lines, table, misses, np.zeros(1, np.int64))
-
-    def forgotten(self) -> Nhit:
-        """Return counters of 0."""
-        return self.new(self.threshold, self.trigger_threshold_lines, len(self.misses))
+        state = np.zeros(1, np.int64)
+        return filled(cls, entries, parameters, table=Table.new(entries), state=state)
 
     @method
     def passes(self, core_line):
@@ -130,7 +123,7 @@ class Nhit(NamedTuple):
         entry = self.table.find(core_line)
         if entry != NOTHING:
             self.misses[entry] += 1
-            return self.misses[entry] >= self.threshold
+            return self.misses[entry] >= self.insertion_threshold
         entry = self.state[ENTERED] % len(self.misses)
         if self.state[ENTERED] >= len(self.misses):
             self.table.remove(entry)

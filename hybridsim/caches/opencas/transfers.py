@@ -13,6 +13,7 @@ from hybridsim.caches.opencas.lines import CHUNK, DIRTY, IS_AWAKE, NEXT, SECTOR_
 from hybridsim.foundation.codes import OP_MASK, Cleaning, Op
 from hybridsim.jit import kernel
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.instructions import along
 from hybridsim.jit.jiffies import expiry_ns
 from hybridsim.jit.lists import NOTHING, give_back
 
@@ -121,8 +122,7 @@ def overlay(cas, now, job, below):
     """Read the valid sectors of a job from its lines."""
     lines = cas.lines
     jobs, needs = lines.jobs, lines.jobs.needs
-    need = jobs.first_need[job]
-    while need != NOTHING:
+    for need in along(jobs.first_need[job], needs.following):
         if needs.is_there[need] == 1:
             line = needs.line[need]
             start, end = lines.sectors_of(job, needs.core_line[need])
@@ -132,7 +132,6 @@ def overlay(cas, now, job, below):
                 place = line * lines.line_bytes + (at << SECTOR_SHIFT)
                 to_cache(cas, now, job, Op.READ, place, (stop - at) << SECTOR_SHIFT, below)
                 at = lines.valid.first(line, 1, stop, end)
-        need = needs.following[need]
 
 
 @kernel
@@ -158,13 +157,11 @@ def next_page(cas, job, after):
     """Return the first page after `after` with metadata of a marked line, or -1."""
     needs = cas.lines.jobs.needs
     best = NOTHING
-    need = cas.lines.jobs.first_need[job]
-    while need != NOTHING:
+    for need in along(cas.lines.jobs.first_need[job], needs.following):
         if needs.is_marked[need] == 1:
             page = needs.line[need] // cas.lines_per_page
             if page > after and (best == NOTHING or page < best):
                 best = page
-        need = needs.following[need]
     return best
 
 
@@ -177,8 +174,7 @@ def clean(cas, now, job, below):
     lines, needs = cas.lines, cas.lines.jobs.needs
     lines.jobs.step[job] = ways.CLEAN_READ
     has_dirty = False
-    need = lines.jobs.first_need[job]
-    while need != NOTHING:
+    for need in along(lines.jobs.first_need[job], needs.following):
         line = needs.line[need]
         is_dirty = needs.is_there[need] == 1 and lines.lists.is_dirty(line)
         needs.is_marked[need] = is_dirty
@@ -187,19 +183,18 @@ def clean(cas, now, job, below):
             at = line * lines.line_bytes
             cas.lines.jobs.pending[job] += 1
             below.fast.submit(now, job, Op.READ, at, lines.line_bytes, below.events)
-        need = needs.following[need]
     return has_dirty
 
 
 @kernel
-def write_from(cas, now, job, need, sector, below):
-    """Write the dirty sectors of marked lines to the core, from a sector of a line on.
+def write_from(cas, now, job, first, sector, below):
+    """Write the dirty sectors of marked lines to the core, from a sector of the first need on.
 
     That ends when the thread falls asleep.
     """
     lines, needs = cas.lines, cas.lines.jobs.needs
     sectors = lines.line_bytes >> SECTOR_SHIFT
-    while need != NOTHING:
+    for need in along(first, needs.following):
         if needs.is_marked[need] == 1:
             line = needs.line[need]
             base = needs.core_line[need] * lines.line_bytes
@@ -216,7 +211,6 @@ def write_from(cas, now, job, need, sector, below):
                     cas.threads.fall_asleep(lines.jobs.thread[job], job, need, stop)
                     return
                 at = lines.dirty.first(line, 1, stop, sectors)
-        need = needs.following[need]
         sector = 0
 
 
@@ -224,11 +218,9 @@ def write_from(cas, now, job, need, sector, below):
 def make_clean(cas, job):
     """Mark the marked lines of a job as clean."""
     needs = cas.lines.jobs.needs
-    need = cas.lines.jobs.first_need[job]
-    while need != NOTHING:
+    for need in along(cas.lines.jobs.first_need[job], needs.following):
         if needs.is_marked[need] == 1:
             cas.lines.make_clean(needs.line[need])
-        need = needs.following[need]
 
 
 # Cleaning as a whole.
@@ -351,15 +343,13 @@ def choose_oldest(cas, now, job):
     """Choose the lines that were not written for longest, and return how many (ALRU)."""
     jobs, dirt = cas.lines.jobs, cas.lines.dirt
     chosen = 0
-    line = dirt.by_age.oldest[0]
     stale_s = (now - dirt.staleness_time_ns) // SECOND_NS
-    while line != NOTHING and chosen < dirt.flush_max_buffers:
-        if dirt.written_ns[line] // SECOND_NS >= stale_s:
+    for line in along(dirt.by_age.oldest[0], dirt.by_age.newer):
+        if chosen == dirt.flush_max_buffers or dirt.written_ns[line] // SECOND_NS >= stale_s:
             break
         if not jobs.is_in_use(line):
             add_to_batch(cas, job, line)
             chosen += 1
-        line = dirt.by_age.newer[line]
     return chosen
 
 

@@ -14,7 +14,10 @@ import numpy as np
 
 from hybridsim.caches.page import names
 from hybridsim.caches.page.fills import (
+    COLD_START,
     PRELOAD_TIMER,
+    Preload,
+    WarmStart,
     begin_fills,
     clean_was_read,
     continue_fill,
@@ -24,16 +27,16 @@ from hybridsim.caches.page.fills import (
     go_on_preloading,
     preload_was_read,
 )
-from hybridsim.caches.page.preload import COLD_START, Preload, WarmStart
 from hybridsim.caches.page.requests import discard, read, write_around_or_through, write_back
 from hybridsim.caches.page.table import DIRTY_COUNTERS, LAST_NS, Dirty, Table
 from hybridsim.caches.streams import Streams
 from hybridsim.foundation.arrays import Ints, filled, grown_together
 from hybridsim.foundation.cache_parameters import CacheParameters
-from hybridsim.foundation.codes import FUA, PREFLUSH, FillWhen, Mode, Op, Path, Reason
+from hybridsim.foundation.codes import FUA, PREFLUSH, FillWhen, Mode, Op, Reason
 from hybridsim.foundation.machine_parameters import LimitParameters
 from hybridsim.jit import fitting, loop, method, state_machine
 from hybridsim.jit.events import CACHE, Events
+from hybridsim.jit.instructions import along
 from hybridsim.jit.limits import Limits
 from hybridsim.jit.lists import NOTHING
 
@@ -107,7 +110,15 @@ class PageCache(NamedTuple):
         return cache
 
     def keep(self, warm: WarmStart) -> None:
-        """Pre-populate an empty cache; the last page is the most recently used."""
+        """Pre-populate an empty cache; the last page is the most recently used.
+
+        Raises ValueError for slots that the cache does not have, or that two pages have.
+        """
+        slots = np.arange(len(warm.kept)) if warm.slots is None else warm.slots
+        pages_in = np.bincount(slots)
+        holes, used = np.flatnonzero(pages_in == 0), len(pages_in)
+        if used > self.pages or used - len(holes) != len(warm.kept):
+            raise ValueError("two pages in a slot, or a slot that the device does not have")
         for number in warm.memory.numbers.tolist() if warm.memory else []:
             self.table.ids.add(number)
         policies = type(self.admission), type(self.replacement)
@@ -115,8 +126,11 @@ class PageCache(NamedTuple):
         fitting(_keep, self, interpreted=_kept[policies] < KEPT_COMPILED)(
             self, np.ascontiguousarray(warm.kept, np.int64),
             np.ascontiguousarray(warm.valid, np.int64),
+            np.ascontiguousarray(slots, np.int64),
         )  # fmt: skip
-        self.counts[[names.SLOTS_USED, names.PAGES_PRESENT]] = len(warm.kept)
+        self.table.free_slots[: len(holes)] = holes
+        self.counts[[names.SLOTS_USED, names.SLOTS_FREE]] = used, len(holes)
+        self.counts[names.PAGES_PRESENT] = len(warm.kept)
 
     def emptied(self, at_first: PageCache) -> PageCache:
         """Return the cache as it was `at_first`, empty; the counters continue (DESIGN.md 2.17)."""
@@ -185,12 +199,11 @@ class PageCache(NamedTuple):
         op = requests.op[slot]
         offset = requests.offset[slot]
         length = requests.length[slot]
-        requests.path[slot] = Path.BYPASS
         if op == Op.FLUSH or length == 0:
-            requests.reason[slot] = Reason.FLUSH
             self.flush(now, slot, requests, below)
         elif self.pages == 0:
-            requests.reason[slot] = Reason.DISCARD if op == Op.DISCARD else Reason.NO_CACHE
+            if op != Op.DISCARD:
+                requests.reason[slot] = Reason.NO_CACHE
             self.send(now, slot, op | requests.flags[slot], offset, length, requests, below)
         else:
             first = offset // self.page_bytes
@@ -207,16 +220,14 @@ class PageCache(NamedTuple):
         """Start a write or a discard that touches the pages `first` to `last`."""
         op = requests.op[slot]
         if op == Op.DISCARD:
-            requests.reason[slot] = Reason.DISCARD
             discard(self, now, slot, first, last, requests, below)
-        else:
-            requests.reason[slot] = Reason.WRITE
-            if self.writes_back and requests.flags[slot] & PREFLUSH != 0:
+        elif self.writes_back:
+            if requests.flags[slot] & PREFLUSH != 0:
                 self.flush(now, slot, requests, below)
-                return
-            if self.writes_back:
+            else:
                 write_back(self, now, slot, requests, below)
-                return
+            return
+        else:
             write_around_or_through(self, now, slot, first, last, requests, below)
         offset, length = requests.offset[slot], requests.length[slot]
         self.send(now, slot, op | requests.flags[slot], offset, length, requests, below)
@@ -256,9 +267,8 @@ class PageCache(NamedTuple):
         page = requests.promoted[slot]
         if self.fill_when != FillWhen.FOREGROUND or page == NOTHING:
             return slot
-        while page != NOTHING:
+        for _ in along(page, self.table.promoted_next):
             requests.pending[slot] += 1
-            page = self.table.promoted_next[page]
         requests.pending[slot] -= begin_fills(self, now, slot, True, requests, below)
         requests.promoted[slot] = NOTHING
         return slot if requests.pending[slot] == 0 else NOTHING
@@ -320,30 +330,21 @@ class PageCache(NamedTuple):
         )
 
     @method
-    def is_sequential(self, offset, length):
-        """Record a request's place; return whether it continues a long sequential run."""
-        stream = self.streams.extend(offset, length)
-        return (
-            self.sequential_cutoff_bytes > 0
-            and self.streams.run_bytes[stream] >= self.sequential_cutoff_bytes
-        )
-
-    @method
     def is_full(self):
         """Return whether every slot has been used, that is, the first filling is over."""
         return self.counts[names.SLOTS_USED] == self.pages
 
 
 @loop
-def _keep(cache, numbers, valid):
-    """Put pages into the slots from 0 on, and use them in this order."""
-    for slot in range(len(numbers)):
-        page = cache.table.ids.find(numbers[slot])
+def _keep(cache, numbers, valid, slots):
+    """Put pages into slots, and use them in this order."""
+    for i in range(len(numbers)):
+        slot, page = slots[i], cache.table.ids.find(numbers[i])
         if page == NOTHING:
-            page = cache.table.ids.add(numbers[slot])
+            page = cache.table.ids.add(numbers[i])
         cache.table.state[page] = names.PRESENT
         cache.table.slot[page] = slot
-        cache.table.valid[slot] = valid[slot]
+        cache.table.valid[slot] = valid[i]
         cache.preload.fresh[slot] = 1
         cache.replacement.missed(page)
         cache.replacement.admit(page)

@@ -29,7 +29,7 @@ def read(cache, now, slot, first, last, requests, below):
     table = cache.table
     start = requests.offset[slot]
     end = start + requests.length[slot]
-    sequential = cache.is_sequential(start, end - start)
+    sequential = cache.streams.is_long(start, end - start, cache.sequential_cutoff_bytes)
     cache.admission.request(start, end - start, False)
     missing_from = missing_upto = NOTHING  # a missing range that is not sent yet
     reason = Reason.NONE
@@ -182,7 +182,7 @@ def write_around_or_through(cache, now, slot, first, last, requests, below):
     table = cache.table
     start = requests.offset[slot]
     end = start + requests.length[slot]
-    sequential = cache.is_sequential(start, end - start)
+    sequential = cache.streams.is_long(start, end - start, cache.sequential_cutoff_bytes)
     cache.admission.request(start, end - start, True)
     for number in range(first, last + 1):
         page = table.ids.find(number)
@@ -211,11 +211,10 @@ def write_back(cache, now, slot, requests, below):
     table = cache.table
     start = requests.offset[slot]
     end = start + requests.length[slot]
-    sequential = cache.is_sequential(start, end - start)
+    sequential = cache.streams.is_long(start, end - start, cache.sequential_cutoff_bytes)
     cache.admission.request(start, end - start, True)
     through_from = start  # start of the range for the slow tier that is not sent yet
-    number = start // table.page_bytes
-    while number * table.page_bytes < end:
+    for number in range(start // table.page_bytes, (end - 1) // table.page_bytes + 1):
         at = number * table.page_bytes
         begin, upto = max(start - at, 0), min(end - at, table.page_bytes)
         page = place_to_dirty(cache, now, slot, number, begin, upto, sequential, requests, below)
@@ -237,7 +236,6 @@ def write_back(cache, now, slot, requests, below):
                 through_from = at + kept_end
             else:
                 table.filling[table.slot[page]] &= ~table.touched(begin, upto)
-        number += 1
     if through_from < end:
         send_through(cache, now, slot, through_from, end, requests, below)
     go_on_cleaning(cache, now, below)

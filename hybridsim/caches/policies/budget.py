@@ -18,10 +18,10 @@ import numpy as np
 
 from hybridsim.caches.policies.learned import Learned
 from hybridsim.caches.policies.learned.reuse import OVER
+from hybridsim.caches.policies.write_budget import ACCESS
 from hybridsim.foundation.arrays import Floats, Ints, grown_together
 from hybridsim.jit import method, state_machine
 
-ACCESS = 1 << 20  # units of the clock per access, if it counts accesses
 NONE = -1
 FILLS, CLOCK, PAID, GIVEN_UP = range(4)
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, longer
-from hybridsim.jit import method, state_machine
+from hybridsim.caches.policies.defaults import policy
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints
+from hybridsim.jit import method
 from hybridsim.jit.instructions import by_page
 
 USES_MAX = 15
@@ -20,7 +21,7 @@ ACCESSES, HALVINGS = 0, 1
 
 
 @by_page("uses", "halvings")
-@state_machine
+@policy
 class Frequencies(NamedTuple):
     """Counters; a halving takes effect when a counter is next read."""
 
@@ -34,10 +35,6 @@ class Frequencies(NamedTuple):
         """Return counters for a cache of `pages` pages."""
         uses, halvings = np.zeros(ids, np.uint8), np.zeros(ids, np.int32)
         return cls(PERIOD_PER_PAGE * max(pages, 1), uses, halvings, np.zeros(2, np.int64))
-
-    def grown(self, ids: int) -> Frequencies:
-        """Return the same counters with room for `ids` pages."""
-        return self._replace(uses=longer(self.uses, ids), halvings=longer(self.halvings, ids))
 
     @method
     def count(self, page):

@@ -3,5 +3,5 @@
     ranking      the pages of an earlier trace that are worth most to a cache
     saved_cache  the pages that a cache held at the end of a run, in a file
 
-The engine's part is in caches/page/preload.py and fills.py.
+The engine's part is in caches/page/fills.py.
 """

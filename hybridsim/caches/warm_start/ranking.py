@@ -111,6 +111,5 @@ class Ranking:
 def mark(streams: Streams, requests: Accesses, cutoff_bytes: int, counts: Bytes) -> None:
     """Mark the reads that are not in a sequential run as long as the cutoff."""
     for i in range(len(requests.ends)):
-        stream = streams.extend(requests.offset[i], requests.length[i])
-        is_run = cutoff_bytes > 0 and streams.run_bytes[stream] >= cutoff_bytes
+        is_run = streams.is_long(requests.offset[i], requests.length[i], cutoff_bytes)
         counts[i] = requests.write[i] == 0 and not is_run

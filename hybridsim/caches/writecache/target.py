@@ -132,17 +132,11 @@ class DmWritecache(NamedTuple):
         """Take a request from the host."""
         op = requests.op[slot]
         length = requests.length[slot]
-        requests.path[slot] = Path.BYPASS
         requests.last_promoted[slot] = 0
-        if op == Op.FLUSH or length == 0:
-            requests.reason[slot] = Reason.FLUSH
-        elif op == Op.DISCARD:
-            requests.reason[slot] = Reason.DISCARD
-        else:
+        if op != Op.FLUSH and op != Op.DISCARD and length > 0:
             first = requests.offset[slot] // self.page_bytes
             last = (requests.offset[slot] + length - 1) // self.page_bytes
             requests.pages[slot] = last - first + 1
-            requests.reason[slot] = Reason.WRITE
             if op == Op.READ:
                 requests.path[slot] = Path.HIT
                 requests.reason[slot] = Reason.NONE
@@ -160,10 +154,8 @@ class DmWritecache(NamedTuple):
     @method
     def call_server(self, now, events):
         """Schedule the service of the queue at this time."""
-        state = self.state
-        if state[SERVER_CALLED] == 0 and not self.queue.is_empty(0):
-            state[SERVER_CALLED] = 1
-            events.push(now, CACHE, back.SERVER)
+        if not self.queue.is_empty(0):
+            events.push_once(self.state, SERVER_CALLED, now, CACHE, back.SERVER)
 
     @method
     def serve_first(self, now, requests, below):

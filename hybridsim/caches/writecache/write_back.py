@@ -16,6 +16,7 @@ from hybridsim.foundation.cache_parameters import WritecacheParameters
 from hybridsim.foundation.codes import FUA, Op
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.events import CACHE
+from hybridsim.jit.instructions import along
 from hybridsim.jit.lists import NOTHING, Chains, Fifos, Table
 
 RUN_BLOCKS = 256  # maximum length of one write-back
@@ -414,15 +415,14 @@ class WriteBack(NamedTuple):
 
     @method
     def call(self, now, events):
-        """Schedule the writer, if it has work and is not scheduled yet."""
-        if self.state[DRAINS] != NO and self.state[IS_CALLED] == 0:
+        """Schedule the writer, if it has work."""
+        if self.state[DRAINS] != NO:
             self.call_at(now, events)
 
     @method
     def call_at(self, then, events):
-        """Schedule the writer, which is not scheduled, for a time."""
-        self.state[IS_CALLED] = 1
-        events.push(then, CACHE, WRITER)
+        """Schedule the writer for a time, unless it is scheduled."""
+        events.push_once(self.state, IS_CALLED, then, CACHE, WRITER)
 
     @method
     def check(self, now, events):
@@ -497,10 +497,9 @@ class WriteBack(NamedTuple):
         self.copier.work(now, below)
         if self.copier.is_busy():
             return
-        slot = self.copier.queues.pop(DONE, self.copier.next)
-        while slot != NOTHING:
-            self.written(now, slot, below)
-            slot = self.copier.queues.pop(DONE, self.copier.next)
+        queues = self.copier.queues
+        while not queues.is_empty(DONE):
+            self.written(now, queues.pop(DONE, self.copier.next), below)
         self.call(now, below.events)
 
     @method
@@ -530,11 +529,9 @@ class WriteBack(NamedTuple):
     def free_flushed(self, now, below):
         """Free the slots of the flushed copies, the copy written last first."""
         self.state[FREES] = 0
-        slot = self.state[FLUSHED]
-        while slot != NOTHING:
+        for slot in along(self.state[FLUSHED], self.following):
             for each in range(slot, slot + self.copier.run[slot]):
                 self.slots.landed(each)
                 self.commits.note(each)
-            slot = self.following[slot]
         self.commits.state[STAGE] = READS
         self.commits.on_read(now, below)

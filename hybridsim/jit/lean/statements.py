@@ -8,6 +8,7 @@ from typing import Any
 
 from numba import types
 
+from hybridsim.jit.instructions import along
 from hybridsim.jit.lean import kinds, memory
 from hybridsim.jit.lean.arithmetic import BINARY, binary, converted
 from hybridsim.jit.lean.expressions import (
@@ -206,6 +207,9 @@ def _for(t: Translation, node: ast.For) -> None:
     if isinstance(over, ast.Call) and anything(t, over.func) == Known(range):
         _count(t, node, [number(value(t, each)) for each in over.args])
         return
+    if isinstance(over, ast.Call) and anything(t, over.func) == Known(along):
+        _follow(t, node, *over.args)
+        return
     found = value(t, over)
     if isinstance(found.kind, types.Array):
         _walk(t, node, found)
@@ -243,6 +247,17 @@ def _walk(t: Translation, node: ast.For, array: Value) -> None:
         return memory.load(t.body, memory.item(t.body, array, [Number(kinds.UINT, now)]))
 
     _repeat(t, node, "0", memory.length(t.body, array).text, 1, item)
+
+
+def _follow(t: Translation, node: ast.For, first: ast.expr, links: ast.expr) -> None:
+    """Repeat the statements of a loop for an entry and those linked after it: by a `while`."""
+    name = t.new_name()
+    now, later = ast.Name(name, ast.Load()), ast.Name(name, ast.Store())
+    t.assign(name, converted(t.body, number(value(t, first)), INT))
+    is_one = ast.Compare(now, [ast.GtE()], [ast.Constant(0)])
+    link = ast.Subscript(links, now, ast.Load())
+    steps = [ast.Assign([node.target], now), ast.Assign([later], link), *node.body]
+    _while(t, ast.While(is_one, steps, node.orelse))
 
 
 def _count(t: Translation, node: ast.For, ends: list[Number]) -> None:

@@ -28,7 +28,7 @@ import numpy as np
 from hybridsim.answers.forecast import NO, UNSURE, WORTH_IT, YES
 from hybridsim.answers.intervals import Interval
 from hybridsim.answers.requirements import COMPARED, Checked, Requirement, check_answerable
-from hybridsim.caches.page.preload import COLD_START, WarmStart
+from hybridsim.caches.page.fills import COLD_START, WarmStart
 from hybridsim.foundation.arrays import distinct
 from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.errors import UsageError

@@ -40,7 +40,7 @@ from hybridsim.caches.policies.learned.habits import (
 )
 from hybridsim.foundation.arrays import Bytes, Floats, Int32s, Ints, Records, longer, records
 from hybridsim.jit import kernel, method, state_machine
-from hybridsim.jit.instructions import by_page, prefetch
+from hybridsim.jit.instructions import along, by_page, prefetch
 from hybridsim.jit.mixing import mixed
 
 # Of a price, in reads: reading the rest of a page for its fill.  Fitted to 66 machines under full
@@ -339,13 +339,12 @@ class Reuse(NamedTuple):
         self.state[PENDING] = 0
 
     @method
-    def learn_reward(self, row, reward):
+    def learn_reward(self, group, reward):
         """Update the mean reward of a class and of the coarser ones."""
-        while row != NONE:
+        for row in along(group, self.parent):
             count = min(self.heard[row] + 1, REWARD_MAX)
             self.heard[row] = count
             self.reward[row] += (reward - self.reward[row]) / count
-            row = self.parent[row]
 
     @method
     def rewarded(self, row):
