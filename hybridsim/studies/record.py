@@ -16,16 +16,11 @@ WAYS_LOCKED = ("tracefs",)  # under kernel lockdown, where blktrace cannot recor
 ROOM = 0.9  # share of the free space that a recording may take
 
 
-@dataclass(frozen=True)
-class Prepared:
+@dataclass(frozen=True, kw_only=True)
+class Prepared(Order):
     """A recording that passed all checks."""
 
-    disk: Disk
     via: str
-    prefix: Path
-    seconds: int
-    buffer_bytes: int
-    host: Host
     estimate: Estimate
     is_on_disk: bool  # the recording is written to the recorded disk
     others: tuple[str, ...] = ()  # ways to try if this one fails
@@ -74,7 +69,8 @@ def prepare(
             "are expected: record for a shorter time, or in another folder with -o"
         )
     return Prepared(
-        disk, via, prefix, seconds, buffer_bytes, host, expected, disk.holds(folder), others
+        disk, prefix, seconds, buffer_bytes, host, via=via, estimate=expected,
+        is_on_disk=disk.holds(folder), others=others,
     )  # fmt: skip
 
 
@@ -127,17 +123,7 @@ def record(prepared: Prepared, tick: Tick = lambda passed_s: None) -> Recording:
 def _record(prepared: Prepared, tick: Tick) -> Recording:
     with on_signals() as stop:
         try:
-            outcome = way(prepared.via).record(
-                Order(
-                    prepared.disk,
-                    prepared.prefix,
-                    prepared.seconds,
-                    prepared.buffer_bytes,
-                    prepared.host,
-                    stop,
-                    tick,
-                )
-            )
+            outcome = way(prepared.via).record(replace(prepared, stop=stop, tick=tick))
         except OSError as error:
             raise RecordingError(f"{prepared.prefix}: {error.strerror or error}") from None
     files = per_cpu_files(prepared.prefix)

@@ -129,8 +129,8 @@ class Order:
     seconds: int
     buffer_bytes: int  # in the kernel, for each CPU
     host: Host
-    stop: Event  # when set: end early, and keep the events so far
-    tick: Tick
+    stop: Event = field(default_factory=Event)  # when set: end early, and keep the events so far
+    tick: Tick = lambda passed_s: None
 
 
 @dataclass(frozen=True)
