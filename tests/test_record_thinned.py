@@ -248,19 +248,18 @@ class TestRecord:
         source = Source(3, lost=4)
         done = weeks.record(prepared(), live=source)
         assert source.closed
-        assert (done.requests, done.dropped, done.was_stopped) == (300, 4, True)
-        assert not done.is_complete
-        opened = Trace.read(done.path)
+        assert (done.requests, done.dropped_events, done.complete) == (300, 4, False)
+        opened = Trace.read(done.file)
         assert opened.sample.total.requests == 300
         assert opened.sample.total.of("lost")[0] == 4
         assert abs(opened.origin + opened.sample.total.begin_ns - time.time_ns()) < 60 * SECOND
 
     def test_the_same_command_goes_on(self, prepared):
         first = weeks.record(prepared(), live=Source(2))
-        with first.path.open("ab") as file:
+        with open(first.file, "ab") as file:
             file.write(b"\xa7HTb\x02 a power cut")
         weeks.record(prepared(), live=Source(2))
-        opened = Trace.read(first.path)
+        opened = Trace.read(first.file)
         assert opened.sample.total.requests == 400
         assert len(opened.sample.interruptions) == 1
         assert opened.warnings == []
@@ -268,7 +267,7 @@ class TestRecord:
     def test_it_is_complete_once_the_time_since_the_first_start_is_over(self, prepared):
         weeks.record(prepared(), live=Source(2))
         done = weeks.record(prepared(seconds=0), live=Source(2))
-        assert done.is_complete
+        assert done.complete
         assert done.requests == 0
 
     def test_a_capture_of_another_disk_is_refused(self, prepared, tmp_path):

@@ -392,7 +392,7 @@ def figures(state):
     """Return what is shown of an interval."""
     return (
         state.seconds, state.interval_s, state.recent.requests, state.total.requests,
-        [(each.accesses, each.hits, each.recent, each.mean_ns) for each in state.shadows],
+        [(each.accesses, each.hits, each.hit_ratio, each.mean_ns) for each in state.shadows],
     )  # fmt: skip
 
 
@@ -505,7 +505,7 @@ class TestState:
         for _ in range(2):  # the second time the clock starts at 0 again
             last = watch(pieces(500), "x", [kernel()], 1, lambda state: None, kept=Kept(path))
         assert last.total.requests == 1000
-        assert last.shadows[0].ratio > 0.5
+        assert last.shadows[0].hit_ratio_since_start > 0.5
 
     def test_a_state_of_other_caches_is_refused(self, tmp_path):
         path = str(tmp_path / "state.npz")

@@ -81,7 +81,13 @@ def record(
     if maximum is not None:
         if via == "blktrace":
             raise click.UsageError("--max records from tracefs: leave out --via blktrace")
-        _record_weeks(device, output, seconds, maximum, buffer, unit, as_json)
+        from hybridsim.studies import record_thinned as weeks
+
+        lasting = weeks.prepare(device, output, seconds, maximum, buffer)
+        if unit:
+            click.echo(weeks.unit(lasting), nl=False)
+        else:
+            _record_weeks(lasting, as_json)
         return
     if unit:
         raise click.UsageError("--unit is for recordings of weeks: add --max SIZE")
@@ -105,22 +111,9 @@ def record(
         click.get_current_context().exit(3)
 
 
-def _record_weeks(
-    device: str,
-    output: str | None,
-    seconds: int,
-    maximum: int,
-    buffer: int,
-    unit: bool,
-    as_json: bool,
-) -> None:
-    """Record for weeks, or print the systemd unit for that."""
-    from hybridsim.studies import record_thinned as weeks
+def _record_weeks(prepared: Weeks, as_json: bool) -> None:
+    from hybridsim.studies.record_thinned import record as run
 
-    prepared = weeks.prepare(device, output, seconds, maximum, buffer)
-    if unit:
-        click.echo(weeks.unit(prepared), nl=False)
-        return
     verb = "going on with" if prepared.goes_on else "recording to"
     plan = (
         f"{verb} {prepared.path}: {prepared.disk.path} for {duration(prepared.seconds * 1e9)} from "
@@ -137,13 +130,13 @@ def _record_weeks(
                 f"{so_far.rate:.3%} sampled, {share:.1%} of a core, {duration(left_s * 1e9)} to go"
             )
 
-    recorded = weeks.record(prepared, tick)
+    recorded = run(prepared, tick)
     if as_json:
-        args.echo_document(THINNED, weeks_object(prepared, recorded))
+        args.echo_document(THINNED, recorded.to_dict())
     else:
         steer(CLEAR if sys.stderr.isatty() else "")
         click.echo(weeks_text(recorded))
-    if recorded.dropped:
+    if recorded.dropped_events:
         click.get_current_context().exit(3)
 
 
@@ -159,38 +152,23 @@ def _on_itself(prepared: Prepared | Weeks) -> list[str]:
 
 def weeks_text(recorded: WeeksRecording) -> str:
     """Return the result of a recording of weeks and the next commands as text."""
-    name = shell_word(str(recorded.path))
+    name = shell_word(recorded.file)
     share = recorded.cpu_seconds / max(recorded.seconds, 1e-9)
     number, long = counted(recorded.requests, "request"), duration(recorded.seconds * 1e9)
     lines = [
-        ("recorded", f"{number} in {long}" + " (ended early)" * (not recorded.is_complete)),
-        ("file", f"{recorded.path}: {size(recorded.bytes)}, {recorded.rate:.3%} of the regions"),
+        ("recorded", f"{number} in {long}" + " (ended early)" * (not recorded.complete)),
+        ("file", f"{recorded.file}: {size(recorded.bytes)}, {recorded.rate:.3%} of the regions"),
         ("cost", f"{share:.2%} of a core"),
         ("next", f"hybridsim trace info {name}"),
         ("", f"hybridsim mrc {name}"),
     ]  # fmt: skip
     last = "complete"
-    if recorded.dropped:
-        events = counted(recorded.dropped, "event")
+    if recorded.dropped_events:
+        events = counted(recorded.dropped_events, "event")
         last = f"incomplete: dropped {events}: take a larger --buffer when going on"
-    elif not recorded.is_complete:
+    elif not recorded.complete:
         last += ": ended early, as requested; the same command goes on"
     return f"{labelled(lines)}\n{last}"
-
-
-def weeks_object(prepared: Weeks, recorded: WeeksRecording) -> dict[str, Any]:
-    """Return the result of a recording of weeks as a JSON object."""
-    return {
-        "device": prepared.disk.path,
-        "file": str(recorded.path),
-        "bytes": recorded.bytes,
-        "requests": recorded.requests,
-        "rate": recorded.rate,
-        "dropped_events": recorded.dropped,
-        "seconds": recorded.seconds,
-        "cpu_seconds": recorded.cpu_seconds,
-        "complete": recorded.is_complete,
-    }
 
 
 def last_line(recorded: Recording) -> str:

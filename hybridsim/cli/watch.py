@@ -23,7 +23,7 @@ from hybridsim.foundation.wording import latency, percent, span
 
 if TYPE_CHECKING:
     from hybridsim.studies.watch.pieces import Piece
-    from hybridsim.studies.watch.watching import Shadow, Simulated, Snapshot
+    from hybridsim.studies.watch.watching import Real, Shadow, Simulated, Snapshot
     from hybridsim.traces.recording import Disk, Host
     from hybridsim.traces.recording.live import Live
     from hybridsim.traces.recording.privileges import User
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 SCHEMA = "hybridsim.watch/1"
 KINDS = ("page", "dm-cache", "bcache", "none")
 SIZES = "4GiB,16GiB,64GiB"
+OF_CACHE = (  # keys of a simulated cache in JSON
+    "kind", "policy", "size_bytes", "page_bytes", "hit_ratio", "hit_ratio_since_start", "mean_ns",
+    "ssd_written_bytes", "disk_busy_ns",
+)  # fmt: skip
 
 
 def _sizes(text: str) -> list[int]:
@@ -285,7 +289,6 @@ def _width(each: Shadow) -> int:
 
 
 def _cell(each: Shadow) -> str:
-
     if each.kind == "page":
         return _ratios(each)
     if each.kind == "none":
@@ -293,14 +296,12 @@ def _cell(each: Shadow) -> str:
     return f"{_ratios(each)} {latency(each.mean_ns)}"
 
 
-def _ratios(each: Any) -> str:
-
-    return f"{percent(each.recent)} ({percent(each.ratio)})"
+def _ratios(each: Real) -> str:
+    return f"{percent(each.hit_ratio)} ({percent(each.hit_ratio_since_start)})"
 
 
 def as_object(state: Snapshot) -> dict[str, Any]:
     """Return a state as a JSON object."""
-    real = state.real
     return {
         "device": state.device,
         "seconds": state.seconds,
@@ -310,27 +311,6 @@ def as_object(state: Snapshot) -> dict[str, Any]:
         "p99_ns": state.recent.percentile(99),
         "dropped_events": state.lost,
         "rate": state.rate,
-        "caches": [
-            {
-                "kind": each.kind,
-                "policy": each.policy or None,
-                "size_bytes": each.size_bytes,
-                "page_bytes": each.page_bytes,
-                "hit_ratio": each.recent,
-                "hit_ratio_since_start": each.ratio,
-                "mean_ns": each.mean_ns,
-                "ssd_written_bytes": each.ssd_written_bytes,
-                "disk_busy_ns": each.disk_busy_ns,
-            }
-            for each in state.shadows
-        ],
-        "real": None
-        if real is None
-        else {
-            "kind": real.kind,
-            "accesses": real.accesses,
-            "hits": real.hits,
-            "hit_ratio": real.recent,
-            "hit_ratio_since_start": real.ratio,
-        },
+        "caches": [{key: getattr(each, key) for key in OF_CACHE} for each in state.shadows],
+        "real": state.real and state.real.to_dict(),
     }

@@ -24,6 +24,7 @@ from typing import Any
 from hybridsim.answers.measurements.own_json import SERVED
 from hybridsim.engine.serving import FAST, SLOW, Decisions, Order
 from hybridsim.foundation.codes import FUA, OP_MASK, Op, Path
+from hybridsim.foundation.prometheus import Metric, exposition
 from hybridsim.serving.claims import Claim
 from hybridsim.serving.remote import Remote
 
@@ -107,37 +108,27 @@ class Figures:
     def prometheus(self) -> str:
         """Return the totals in Prometheus' text format."""
 
-        def by_op(values: list[Any]) -> dict[str, Any]:
-            return {f'{{op="{name}"}}': value for name, value in zip(OPS, values)}
+        def by_op(values: list[Any]) -> list[Any]:
+            return [({"op": name}, value) for name, value in zip(OPS, values)]
 
         counters, seconds = self.counters(), [each / 1e9 for each in self.latency_sum_ns]
-        errors = {'{device="fast"}': self.fast_errors, '{device="slow"}': self.slow_errors}
-        out: list[str] = []
-        for name, kind, text, rows in (
-            ("requests_total", "counter", "Requests answered.", by_op(self.requests)),
-            ("bytes_total", "counter", "Bytes of these requests.", by_op(self.bytes)),
-            ("failed_requests_total", "counter", "Requests answered by an error.",
-             by_op(self.failed)),
-            ("latency_seconds_total", "counter", "Time from arrival to answer of all requests.",
+        errors = [({"device": "fast"}, self.fast_errors), ({"device": "slow"}, self.slow_errors)]
+        metrics: list[Metric] = [
+            ("requests_total", "Requests answered.", by_op(self.requests)),
+            ("bytes_total", "Bytes of these requests.", by_op(self.bytes)),
+            ("failed_requests_total", "Requests answered by an error.", by_op(self.failed)),
+            ("latency_seconds_total", "Time from arrival to answer of all requests.",
              by_op(seconds)),
-            ("read_hits_total", "counter", "Reads of which the fast device had every byte.",
-             {"": self.read_hits}),
-            ("device_errors_total", "counter", "Failed reads and writes of a device.", errors),
-            ("detached", "gauge", "1 if the fast device is no longer used, as it failed.",
-             {"": int(self.is_detached)}),
-            ("pages_present", "gauge", "Pages on the fast device.",
-             {"": counters["pages_present"]}),
-            ("pages", "gauge", "Pages that the fast device has room for.",
-             {"": self.decisions.cache.pages}),
-            ("fills_total", "counter", "Pages copied to the fast device.",
-             {"": counters["fills_done"]}),
-            ("evictions_total", "counter", "Pages evicted for others.",
-             {"": counters["evictions"]}),
-        ):  # fmt: skip
-            out.append(f"# HELP hybridsim_serve_{name} {text}")
-            out.append(f"# TYPE hybridsim_serve_{name} {kind}")
-            out.extend(f"hybridsim_serve_{name}{labels} {value}" for labels, value in rows.items())
-        return "\n".join(out) + "\n"
+            ("read_hits_total", "Reads of which the fast device had every byte.", self.read_hits),
+            ("device_errors_total", "Failed reads and writes of a device.", errors),
+            ("detached", "1 if the fast device is no longer used, as it failed.",
+             int(self.is_detached)),
+            ("pages_present", "Pages on the fast device.", counters["pages_present"]),
+            ("pages", "Pages that the fast device has room for.", self.decisions.cache.pages),
+            ("fills_total", "Pages copied to the fast device.", counters["fills_done"]),
+            ("evictions_total", "Pages evicted for others.", counters["evictions"]),
+        ]  # fmt: skip
+        return exposition((f"serve_{name}", text, values) for name, text, values in metrics)
 
 
 def buffer(length: int) -> memoryview:

@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hybridsim.foundation.documents import Document
 from hybridsim.foundation.errors import RecordingError, UsageError
 from hybridsim.foundation.printable import printable
 from hybridsim.foundation.units import format_size, format_time, human_size
@@ -104,18 +105,18 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Recording:
+class Recording(Document):
     """The result of a recording."""
 
-    path: Path
+    device: str
+    file: str
     bytes: int
     requests: int  # of this run
     rate: float
-    dropped: int  # events of this run
+    dropped_events: int  # of this run
     seconds: float  # of this run
     cpu_seconds: float
-    was_stopped: bool
-    is_complete: bool  # the time is over
+    complete: bool  # the time is over
 
 
 def prepare(
@@ -183,9 +184,9 @@ def record(
 
         def so_far() -> Recording:
             return Recording(
-                path, thinner.store.size, requests, thinner.threshold / SPAN, dropped,
-                time.monotonic() - began_s, time.process_time() - cpu_s, stop.is_set(),
-                time.monotonic_ns() + shift_ns >= end_ns,
+                prepared.disk.path, str(path), thinner.store.size, requests,
+                thinner.threshold / SPAN, dropped, time.monotonic() - began_s,
+                time.process_time() - cpu_s, time.monotonic_ns() + shift_ns >= end_ns,
             )  # fmt: skip
 
         def take(rows: Requests) -> None:

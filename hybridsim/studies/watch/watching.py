@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ import numpy as np
 from hybridsim.answers.check.observed import snapshot
 from hybridsim.engine import loops
 from hybridsim.engine.machine import Run
+from hybridsim.foundation.documents import Document
 from hybridsim.foundation.errors import MeasurementError, UsageError
 from hybridsim.foundation.printable import printable
+from hybridsim.foundation.prometheus import Metric, exposition
 from hybridsim.foundation.units import human_size
 from hybridsim.requests.pages import SPAN, Accesses, PageReads, accesses, hashed
 from hybridsim.requests.rows import UNKNOWN, Requests, no_requests
@@ -47,16 +49,18 @@ STATUS = re.compile(
 
 
 @dataclass(frozen=True)
-class Real:
+class Real(Document):
     """A running cache, over the last interval and since the start of the watch."""
+
+    _more = ("hit_ratio_since_start",)
 
     kind: str  # as in a scenario: page, bcache, dm-cache; none: the disks alone
     accesses: int  # since the start
     hits: int
-    recent: float | None  # hit ratio of the last interval; None: it had no access
+    hit_ratio: float | None  # of the last interval; None: it had no access
 
     @property
-    def ratio(self) -> float | None:
+    def hit_ratio_since_start(self) -> float | None:
         """Hit ratio since the start; None: no access yet."""
         return share(self.hits, self.accesses)
 
@@ -172,7 +176,7 @@ class Shadow(Real):
     Accesses are those to the sampled pages of a page cache, and what the kernel counts of its own.
     """
 
-    policy: str  # of replacement; "" for a cache of the kernel
+    policy: str | None  # of replacement; None for a cache of the kernel
     size_bytes: int
     page_bytes: int
     # On simulated devices, else None:
@@ -325,20 +329,8 @@ class KernelCache:
         self._before = accesses, hits
         self._done = self._waited_ns = 0
         written_bytes = int(machine.below.fast.device.totals(now_ns)["bytes_written"])
-        return [
-            Shadow(
-                self.kind,
-                accesses,
-                hits,
-                recent,
-                "",
-                self.size_bytes,
-                self.page_bytes,
-                mean_ns,
-                written_bytes,
-                busy_ns,
-            )
-        ]
+        return [Shadow(self.kind, accesses, hits, recent, None, self.size_bytes, self.page_bytes,
+                       mean_ns, written_bytes, busy_ns)]  # fmt: skip
 
     def setting(self) -> list[Any]:
         """Return what a saved state must agree with, as JSON: machine and size of the volume."""
@@ -558,7 +550,7 @@ OF_REQUESTS = (  # name, field of the counts, text
 OF_SHADOWS = (  # name, field, text
     ("shadow_accesses_total", "accesses", "Sampled page accesses of a simulated cache."),
     ("shadow_hits_total", "hits", "Hits of these accesses."),
-    ("shadow_hit_ratio", "recent", "Hit ratio over the last interval."),
+    ("shadow_hit_ratio", "hit_ratio", "Hit ratio over the last interval."),
     ("shadow_latency_seconds", "mean_ns",
      "Mean latency with a simulated cache over the last interval."),
     ("shadow_ssd_written_bytes_total", "ssd_written_bytes",
@@ -569,58 +561,30 @@ OF_SHADOWS = (  # name, field, text
 OF_REAL = (
     ("real_accesses_total", "accesses", "Hits and misses that the running cache counted."),
     ("real_hits_total", "hits", "Hits that the running cache counted."),
-    ("real_hit_ratio", "recent", "Hit ratio of the running cache over the last interval."),
+    ("real_hit_ratio", "hit_ratio", "Hit ratio of the running cache over the last interval."),
 )
 
 
 def prometheus(state: Snapshot | None) -> str:
     """Return a state in Prometheus' text format; nothing before the first interval."""
-    if state is None:
-        return ""
-    out: list[str] = []
+    return "" if state is None else exposition(_metrics(state), device=state.device)
 
-    def put(name: str, field: str, text: str, rows: Iterable[tuple[dict[str, Any], Any]]) -> None:
-        rows = [(labels, value) for labels, value in rows if value is not None]
-        if not rows:
-            return
-        kind = "counter" if name.endswith(("_total", "_sum", "_count")) else "gauge"
-        out.append(f"# HELP hybridsim_{name} {text}")
-        out.append(f"# TYPE hybridsim_{name} {kind}")
-        out.extend(
-            f"hybridsim_{name}{{{_labels(device=state.device, **labels)}}} "
-            f"{value / 1e9 if field.endswith('_ns') else value}"
-            for labels, value in rows
-        )
 
+def _metrics(state: Snapshot) -> Iterator[Metric]:
     for name, field, text in OF_REQUESTS:
         counts = map(int, state.total.of(field))
-        put(name, field, text, (({"op": op}, count) for op, count in zip(OPS, counts)))
-    put("dropped_events_total", "", "Events that the kernel dropped.", [({}, state.lost)])
-    put("sampled_share", "", "Share of the pages simulated.", [({}, state.rate)])
-    for name, field, text in OF_SHADOWS:
-        put(
-            name,
-            field,
-            text,
-            (
-                (
-                    {
-                        "policy": each.name,
-                        "size_bytes": each.size_bytes,
-                        "page_bytes": each.page_bytes,
-                    },
-                    getattr(each, field),
-                )
-                for each in state.shadows
-            ),
-        )
-    if (real := state.real) is not None:
-        for name, field, text in OF_REAL:
-            put(name, field, text, [({"kind": real.kind}, getattr(real, field))])
-    return "\n".join(out) + "\n"
+        yield name, text, [({"op": op}, _in_seconds(field, n)) for op, n in zip(OPS, counts)]
+    yield "dropped_events_total", "Events that the kernel dropped.", state.lost
+    yield "sampled_share", "Share of the pages simulated.", state.rate
+    shadows = [
+        ({"policy": each.name, "size_bytes": each.size_bytes, "page_bytes": each.page_bytes}, each)
+        for each in state.shadows
+    ]
+    real = [({"kind": each.kind}, each) for each in (state.real,) if each]
+    for labelled, table in ((shadows, OF_SHADOWS), (real, OF_REAL)):
+        for name, field, text in table:
+            yield name, text, [(to, _in_seconds(field, getattr(of, field))) for to, of in labelled]
 
 
-def _labels(**values: object) -> str:
-    """Return labels, with their values escaped."""
-    escaped = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-    return ",".join(f'{name}="{str(each).translate(escaped)}"' for name, each in values.items())
+def _in_seconds(field: str, value: Any) -> Any:
+    return value / 1e9 if field.endswith("_ns") and value is not None else value
