@@ -16,7 +16,7 @@ from numba import typeof, types
 from numba.core.registry import cpu_target
 
 from hybridsim import jit
-from hybridsim.jit import compiling, lean
+from hybridsim.jit import lean
 
 pytestmark = pytest.mark.skipif(not jit.compiled, reason="NUMBA_DISABLE_JIT is set")
 
@@ -130,7 +130,7 @@ def compared(folder, seed):
 @pytest.fixture
 def as_machines(monkeypatch):
     """Optimize each loop as that of a machine."""
-    monkeypatch.setattr(compiling, "MANY", 1)
+    monkeypatch.setattr(jit, "MANY", 1)
 
 
 @pytest.mark.parametrize("seed", range(2))
