@@ -522,6 +522,20 @@ class TestState:
         with pytest.raises(UsageError, match="remove it"):
             watch(pieces(200), "x", small(), 1, lambda state: None, kept=Kept(str(path)))
 
+    def test_a_state_whose_fields_are_in_another_order_is_refused(self, tmp_path):
+        path = tmp_path / "state.npz"
+        watch(pieces(200), "x", [kernel()], 1, lambda state: None, kept=Kept(str(path)))
+        with np.load(path) as file:
+            held = dict(file)
+        head = json.loads(str(held["about"]))
+        saved = head["about"]["leaves"][0]
+        assert " issue_ns op " in saved[1]
+        saved[1] = saved[1].replace(" issue_ns op ", " op issue_ns ")
+        held["about"] = np.array(json.dumps(head))
+        np.savez(path, **held)
+        with pytest.raises(UsageError, match="of another version: remove it"):
+            watch(pieces(200), "x", [kernel()], 1, lambda state: None, kept=Kept(str(path)))
+
     def test_a_state_that_lost_arrays_is_refused(self, tmp_path):
         path = tmp_path / "state.npz"
         watch(pieces(200), "x", [kernel()], 1, lambda state: None, kept=Kept(str(path)))

@@ -37,7 +37,7 @@ HEADER = struct.Struct("<IIqq")  # rows, bytes of text, time in ns, lost events
 HEAD_BYTES = CHECK.size + HEADER.size
 ROW_BYTES = sum(np.dtype(each).itemsize for each in DTYPES)
 SAVE_EVERY_S = 30.0
-VERSION = 3  # raise it when fields of a state machine change: leaves are known by their order
+VERSION = 4
 JOURNAL = ".journal"  # suffix
 
 
@@ -148,6 +148,14 @@ def leaves(tree: Any) -> list[Any]:
     found: list[Any] = []
     mapped(tree, found.append)
     return found
+
+
+def outline(tree: Any) -> str:
+    """Return the names of the fields of nested tuples, in order: what their leaves are."""
+    if not isinstance(tree, tuple):
+        return ""
+    names = getattr(tree, "_fields", range(len(tree)))
+    return f"({' '.join(f'{name}{outline(part)}' for name, part in zip(names, tree))})"
 
 
 def regrown(tree: Any, saved: Iterator[Any]) -> Any:

@@ -31,7 +31,7 @@ from hybridsim.studies.batches import Sent, batch_of
 from hybridsim.studies.check import state_of
 from hybridsim.studies.hits import Cache, Feed, check
 from hybridsim.studies.page_sampling import NOT_SAMPLED, SMALL
-from hybridsim.studies.watch.kept import Kept, leaves, regrown
+from hybridsim.studies.watch.kept import Kept, leaves, outline, regrown
 from hybridsim.studies.watch.pieces import SECOND_NS, Piece
 from hybridsim.traces.recording import Disk, Host
 from hybridsim.traces.recording.privileges import on_signals
@@ -447,9 +447,9 @@ class Watch:
             "seen_ns": self.seen_ns,
             "real": self.real.state(),
             "status": self.status,
-            "leaves": [len(leaves(each.state())) for each in self.caches],
         }
         states = tuple(each.state() for each in self.caches)
+        about["leaves"] = [[len(leaves(each)), outline(each)] for each in states]
         self.kept.save(self._setting(), about, (self.total.vector, self.recent.vector, states))
 
     def _setting(self) -> list[Any]:
@@ -462,7 +462,9 @@ class Watch:
             self.real.go_on(about["real"])
             self.total.vector[:], self.recent.vector[:] = state[:2]
             first = 2
-            for each, count in zip(self.caches, about["leaves"], strict=True):
+            for each, (count, fields) in zip(self.caches, about["leaves"], strict=True):
+                if fields != outline(each.state()):
+                    raise ValueError("the fields of its machine are others now")
                 each.go_on(state[first : first + count])
                 first += count
         except (KeyError, ValueError, TypeError, IndexError, StopIteration, AttributeError):
