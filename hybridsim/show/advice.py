@@ -268,10 +268,12 @@ def same_requests(document: Document) -> str:
     if pick["is_forecast"]:
         ahead = span(round(HORIZON * document["inputs"]["trace"]["span_ns"]))
         of_range = f"of the gain over the {ahead} that follow, 5 to 95%"
+    mirrored = any(row["bought"]["mirrored"] for row in document["rows"])
+    pair = ", write-back on a mirrored pair" if mirrored else ""
     return (
         f"gain, read, write and p99: the second half, from request {pick['judged']['first']:,} "
         f"on; {range_head(document)}: {of_range}; warm: from {pick['warm']['first']:,} on, where "
-        "the last of them is warm, or the last fifth; whole, hit: all."
+        f"the last of them is warm, or the last fifth; whole, hit: all; cost: of the SSDs{pair}."
     )
 
 
@@ -301,8 +303,8 @@ def _io_bound(document: Document) -> str:
     answer = "Yes." if share >= MOSTLY else "Partly." if share >= HARDLY else "No."
     text = (
         f"{answer} During the capture, requests were outstanding for {percent(busy)} of the time, "
-        f"{activity['outstanding']:.1f} at once; infinitely fast storage would make the work at "
-        f"most {_most(most)} faster"
+        f"{activity['outstanding']:.1f} at once; infinitely fast storage would have made that work "
+        f"at most {_most(most)} faster"
     )
     if activity["think_ns"] is not None:
         text += f" (its median pause is {latency(activity['think_ns'])})"
@@ -501,10 +503,12 @@ def _details(document: Document) -> Iterator[str]:
     yield from table(*machines(document), " ")
     star = "*: the advice; " if document["rows"] else ""
     yield from paragraph("compared", star + same_requests(document))
+    lost: dict[str, list[str]] = {}
     for each in document["rows"][1:]:
-        yield from paragraph(
-            "", f"{label(each)}, {human_size(each['size_bytes'])}: {each['loses']}."
-        )
+        name = f"{label(each)} of {human_size(each['size_bytes'])}"
+        lost.setdefault(each["loses"], []).append(name)
+    for why, names in lost.items():
+        yield from paragraph("", f"{why[:1].upper()}{why[1:]}: {'; '.join(names)}.")
     yield ""
     for number, (name, answer) in enumerate(questions(document), 1):
         yield from paragraph(f"{number} {name}", answer)
