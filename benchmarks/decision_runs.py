@@ -375,8 +375,8 @@ def _run(machines: list[Machine], whole: Several, mode: str, place: Path) -> Non
         for pump in pumps.values():
             pump.take(batch._replace(state=batch.state.copy()))
     for each, pump in pumps.items():
-        counters = {f"counter_{name}": one for name, one in pump.counters().items()}
-        counters["counter_dirty_bytes"] = dirty_bytes(each, pump.counters())
+        counters = {f"counter_{name}": one for name, one in pump.counters.items()}
+        counters["counter_dirty_bytes"] = dirty_bytes(each, pump.counters)
         facts = pump.collector.columns | {"arrival_ns": pump.collector.arrival_ns}
         partial = place / "partial"  # an interrupted run leaves no half of a file
         with partial.open("wb") as file:
