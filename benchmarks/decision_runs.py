@@ -371,7 +371,7 @@ def _run(machines: list[Machine], whole: Several, mode: str, place: Path) -> Non
             continue  # too small or too large for its kind
         pumps[each] = Pump(machine, step_ns)
         pumps[each].collector = Recorder(requests)
-    for batch in batches(whole.trace, 1.0, mode == "think"):
+    for batch in batches(whole.task.trace, 1.0, mode == "think"):
         for pump in pumps.values():
             pump.take(batch._replace(state=batch.state.copy()))
     for each, pump in pumps.items():

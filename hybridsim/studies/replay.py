@@ -445,15 +445,11 @@ class Several:
         `status` is called with the name of each step of the study.
         """
         check_is_read(trace)
-        self.trace = trace
-        self.scenario = scenario
-        self.report = report
         self.status = status
         self.summary = read_once(trace, report)
         check(trace, self.summary, scenario)
-        self.goal = goal
-        self._alone = Alone()
-        mode = decided(self._task(scenario))
+        self.task = Task(trace, self.summary, scenario, report, None, Alone(), goal)
+        mode = decided(self.task)
         self.mode = "" if mode == "auto" else mode
 
     def results(self, scenarios: Sequence[Scenario]) -> list[Result]:
@@ -477,7 +473,7 @@ class Several:
         """Replay any scenarios, each with its cache (True) or without it (False)."""
         end = self.summary.max_end_bytes
         machines = [self._build(each, mode, cached)(end) for each, cached in sites]
-        pumps = pumped(self._task(self.scenario), mode, machines) or []
+        pumps = pumped(self.task, mode, machines) or []
         return [outcome_of(pump, mode == "open") for pump in pumps]
 
     def _pass(
@@ -486,20 +482,16 @@ class Several:
         """Replay scenarios in one pass; None if the disks alone do not keep up and it may end."""
 
         builds = [self._build(each, mode) for each in scenarios]
-        builds.append(self._build(self.scenario, mode, has_cache=False))
-        task = self._task(self.scenario)
-        ran = _ran(task, mode, builds, len(scenarios), may_give_up)
+        builds.append(self._build(self.task.scenario, mode, has_cache=False))
+        ran = _ran(self.task, mode, builds, len(scenarios), may_give_up)
         if ran is None:
             return None
         *pumps, plain = ran
         return [
-            concluded(self._task(scenario), mode, pump, plain)
+            concluded(self.task._replace(scenario=scenario), mode, pump, plain)
             for scenario, pump in zip(scenarios, pumps)
         ]
 
     def _build(self, scenario: Scenario, mode: str, has_cache: bool = True) -> Build:
         pages = scenario.cache.pages(self.summary.footprint_bytes) if has_cache else 0
         return partial(building.machine, scenario, mode, pages=pages)
-
-    def _task(self, scenario: Scenario) -> Task:
-        return Task(self.trace, self.summary, scenario, self.report, None, self._alone, self.goal)
