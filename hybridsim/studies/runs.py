@@ -204,7 +204,7 @@ class Pump:
         self._backup_bytes = self._backup_ns = 0
         self._end_bytes = max((step.end_bytes for step in steps), default=0)
         self.collector = collector or Collector()
-        self.backlog = self.most_backlog = 0  # requests outstanding after a batch: the last, any
+        self.backlog = self.most_backlog = 0  # requests outstanding after the last batch, after any
         self._samples = Sampler(step_ns)
         self._samples.take(0, self._row(0))  # the initial levels, which a warm start sets
         if not steps:  # these hold the load themselves
