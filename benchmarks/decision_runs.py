@@ -371,12 +371,12 @@ def _run(machines: list[Machine], whole: Several, mode: str, place: Path) -> Non
             continue  # too small or too large for its kind
         pumps[each] = Pump(machine, step_ns)
         pumps[each].collector = Recorder(requests)
-    for batch in batches(whole.trace, 1.0, mode == "think"):
+    for batch in batches(whole.task.trace, 1.0, mode == "think"):
         for pump in pumps.values():
             pump.take(batch._replace(state=batch.state.copy()))
     for each, pump in pumps.items():
-        counters = {f"counter_{name}": one for name, one in pump.counters().items()}
-        counters["counter_dirty_bytes"] = dirty_bytes(each, pump.counters())
+        counters = {f"counter_{name}": one for name, one in pump.counters.items()}
+        counters["counter_dirty_bytes"] = dirty_bytes(each, pump.counters)
         facts = pump.collector.columns | {"arrival_ns": pump.collector.arrival_ns}
         partial = place / "partial"  # an interrupted run leaves no half of a file
         with partial.open("wb") as file:

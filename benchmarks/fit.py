@@ -41,7 +41,7 @@ def halves(whole: Observed) -> list[tuple[str, Observed, Observed]]:
 
 
 def measured(path: Path) -> list[dict[str, object]]:
-    whole, _ = observe(Trace.read(path).chunks())
+    whole = observe(Trace.read(path).chunks())
     result = []
     for name, fitted, held in halves(whole):
         begun = time.process_time()

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim import fit
-from hybridsim.answers.fitting import fio_results
+from hybridsim.answers.fitting import fio
 from hybridsim.foundation.errors import HybridsimError
 from hybridsim.studies.fit import simulated
 
@@ -45,7 +45,7 @@ def judged(folder: Path) -> None:
         errors = []
         for depth, path in by_depth.items():
             try:
-                [point] = fio_results.read([str(path)])
+                [point] = fio.read([str(path)])
             except HybridsimError:
                 continue
             is_disk = found.scenario().backing.drive.kind == "hdd"

@@ -87,10 +87,10 @@ def fio_job(path: Path) -> None:
 
 
 def fit(path: Path) -> None:
-    from hybridsim.answers.fitting import fio, fio_results
+    from hybridsim.answers.fitting import fio
     from hybridsim.cli.fit import text
 
-    result = fio.fit(str(path), fio_results.read([str(path)]))
+    result = fio.fit(str(path), fio.read([str(path)]))
     text(result)
     result.scenario()
 
@@ -111,7 +111,7 @@ def sweep_folder(path: Path) -> None:
 
 
 def measurement(path: Path) -> None:
-    from hybridsim.answers.measurements.gathering import gather
+    from hybridsim.answers.measurements import gather
 
     gather(str(path))
 

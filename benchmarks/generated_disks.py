@@ -15,7 +15,7 @@ import numpy as np
 from hybridsim.answers.fitting import array, capture, disks
 from hybridsim.answers.fitting.answer import Estimate
 from hybridsim.answers.fitting.array import Arrangement
-from hybridsim.answers.fitting.fio_results import Point
+from hybridsim.answers.fitting.fio import Point
 from hybridsim.answers.fitting.observed import Observed
 from hybridsim.answers.fitting.service import Layout, pieces
 from hybridsim.foundation.codes import Op

@@ -22,7 +22,6 @@ import numpy as np
 from policy_runs import SAMPLES
 from policy_traces import Traced, all_traces
 
-from hybridsim.answers.metrics import Counters
 from hybridsim.answers.outcome import Outcome
 from hybridsim.requests.pages import Ids, accesses
 from hybridsim.scenario import Scenario, building
@@ -73,8 +72,8 @@ def replayed(traced: Traced, fill: str) -> Iterator[Replayed]:
         pump = Pump(machine, max(tally.span_ns // SAMPLES, 10**7))
         for batch in batches(rows, with_waits=traced.mode == "think"):
             pump.take(batch)
-        counters = pump.counters()
-        figures = Outcome(pump.collector, Counters(counters), traced.mode == "open").whole.figures
+        counters = pump.counters
+        figures = Outcome(pump.collector, counters, traced.mode == "open").whole.figures
         yield Replayed(
             traced.name,
             cache.replace("\n", ", "),

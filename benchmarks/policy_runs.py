@@ -375,14 +375,14 @@ def replayed(
     )
     for batch in batches(rows, with_waits=traced.mode == "think"):
         pump.take(batch)
-    return figures(pump.collector, pump.counters(), traced.mode) | {
+    return figures(pump.collector, pump.counters, traced.mode) | {
         "cpu_s": round(time.thread_time() - begin, 3)
     }
 
 
-def figures(collector: Collector, counters: dict[str, Any], mode: str) -> dict[str, Any]:
+def figures(collector: Collector, counters: Counters, mode: str) -> dict[str, Any]:
     """Return the figures of a whole run, cold phase included."""
-    whole = Outcome(collector, Counters(counters), mode == "open").whole.figures
+    whole = Outcome(collector, counters, mode == "open").whole.figures
     latency = whole.reads + whole.writes
     warm_up = of_hits(collector)
     t90_ns = warm_up.reached_ns.get(90)

@@ -34,7 +34,6 @@ import numpy as np
 from policy_traces import NUMBERED, Rows, Traced, all_traces
 
 from hybridsim import Scenario
-from hybridsim.answers.metrics import Counters
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.warmup import centred_median
 from hybridsim.caches.page.fills import COLD_START, WarmStart
@@ -95,7 +94,7 @@ def simulate(site: Scenario, mode: str, volume: int, pages: int, rows: Rows, war
 
 def outcome_of(pump: Pump, mode: str) -> Outcome:
     """Return the outcome of a machine's run."""
-    return Outcome(pump.collector, Counters(pump.counters()), mode == "open")
+    return Outcome(pump.collector, pump.counters, mode == "open")
 
 
 def never_ended(site: Scenario, mode: str, volume: int, pages: int, rows: Rows) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from fakes import Load, result
 
 from hybridsim.answers.comparison import Tolerances, edges_of, parse
 from hybridsim.answers.fidelity import distance
-from hybridsim.answers.measurements import FORMATS, formats
-from hybridsim.answers.measurements.gathering import gather
+from hybridsim.answers.measurements import FORMATS, formats, gather
 from hybridsim.answers.measurements.measurement import Curve, Name
 from hybridsim.cli.compare import compare as command
 from hybridsim.foundation.errors import MeasurementError, UsageError

@@ -9,7 +9,7 @@ import pytest
 from hybridsim import Scenario, fit
 from hybridsim.answers.fitting import fio, rotations
 from hybridsim.answers.fitting.answer import Fit
-from hybridsim.answers.fitting.fio_results import read
+from hybridsim.answers.fitting.fio import read
 from hybridsim.foundation.errors import FitError, MeasurementError
 from hybridsim.studies import fit as fitting
 from hybridsim.studies.fit import fio_fidelity, judged

@@ -15,7 +15,7 @@ from hybridsim.answers.fitting.service import (
     log_likelihood,
     with_slopes,
 )
-from hybridsim.answers.measurements.gathering import _name_logs, job_of
+from hybridsim.answers.measurements import _name_logs, job_of
 from hybridsim.answers.measurements.measurement import Curve, Measurement, Name
 from hybridsim.answers.measurements.samples import DmCache
 from hybridsim.caches.bcache.buckets import Draws

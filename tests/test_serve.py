@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from serving_checker import SETTINGS, Client, check
 
-from hybridsim.answers.measurements.gathering import gather
+from hybridsim.answers.measurements import gather
 from hybridsim.answers.measurements.measurement import CACHE, HIT_RATIO, Name
 from hybridsim.cli import cli
 from hybridsim.cli.arguments import machine

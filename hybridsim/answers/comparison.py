@@ -25,7 +25,7 @@ import numpy as np
 
 from hybridsim.answers.fidelity import demerit, distance
 from hybridsim.answers.intervals import NO_CACHE, Interval, gains
-from hybridsim.answers.measurements.gathering import HITS
+from hybridsim.answers.measurements import HITS, RATES, together
 from hybridsim.answers.measurements.measurement import (
     BANDWIDTH,
     CACHE,
@@ -47,6 +47,7 @@ from hybridsim.foundation.arrays import Floats, Ints
 from hybridsim.foundation.documents import in_json
 from hybridsim.foundation.errors import MeasurementError, UsageError
 from hybridsim.foundation.in_notebooks import DataFrame, frame_of
+from hybridsim.foundation.levels import LEVELS
 from hybridsim.foundation.suggest import nearest
 
 # Shares of the real value, except for DISTANCES.  Those of curves and counters are the project's
@@ -66,7 +67,6 @@ NOT_JUDGED = "none"
 MOST_BINS = 512
 FEWEST_OF_CURVE = 5  # bins
 WARMING = (IOPS, HIT_RATIO)  # curves that show the warm-up of a cache
-RATES = (IOPS, BANDWIDTH)
 FEW = 6  # names listed in the error if there is nothing to compare
 LONGER = 1.05  # ratio of the lengths of both runs above which it is noted
 FEWEST = 100  # minimum reads in ten seconds for a hit ratio
@@ -460,10 +460,7 @@ def add_up(one: Measurement, other: Measurement) -> None:
         curves = [one.curves[part] for part in parts if part in one.curves]
         if name in one.curves or not curves:
             continue
-        width = max(curve.width_ns for curve in curves)
-        edges = np.arange(0, min(curve.until_ns for curve in curves) + 1, width)
-        total = np.sum([curve.binned(edges, True) for curve in curves], axis=0)
-        one.curves[name] = Curve(edges[:-1], edges[1:], total)
+        one.curves[name] = together([(curve, None) for curve in curves], True)
 
 
 def with_completions(mine: dict[Name, T], others: dict[Name, T]) -> dict[Name, T]:
@@ -506,7 +503,7 @@ def _counters(comparison: Comparison, tolerances: Tolerances) -> Iterator[Row]:
             continue
         times = _times(real, simulated)
         values = [each.at(times) for each in (real, simulated)]
-        whole = np.abs(values[0]).max() if counter in comparison.real.levels else values[0][-1]
+        whole = np.abs(values[0]).max() if counter in LEVELS else values[0][-1]
         differences = values[1] - values[0]
         worst = float(differences[np.abs(differences).argmax()])
         error = worst / float(whole) if whole else (None if worst else 0.0)

@@ -64,7 +64,7 @@ class Later(NamedTuple):
     """A run of a machine over the capture and the load that goes on after it."""
 
     ledger: Ledger
-    counters: Mapping[str, npt.ArrayLike]  # over time
+    counters: Counters
     captured: int  # requests of the capture
 
 

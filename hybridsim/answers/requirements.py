@@ -196,11 +196,14 @@ class Requirement(Measure):
         """Whether lower values are better."""
         return self.compared.startswith("<")
 
+    def is_met_by(self, value: float | None) -> bool:
+        """Whether a value is within the limit."""
+        return value is not None and COMPARED[self.compared](value, self.bound)
+
     def check(self, seen: Seen) -> Checked:
         """Check a machine against this requirement."""
         value, why = self.value(seen)
-        met = value is not None and COMPARED[self.compared](value, self.bound)
-        return Checked(self, value, met, why)
+        return Checked(self, value, self.is_met_by(value), why)
 
 
 @dataclass(frozen=True)
@@ -219,7 +222,7 @@ class Checked:
         if not self.met or self.interval is None:
             return self.met
         worst = self.interval.high if self.requirement.wants_less else self.interval.low
-        return COMPARED[self.requirement.compared](worst, self.requirement.bound)
+        return self.requirement.is_met_by(worst)
 
     @property
     def ranged(self) -> str:

@@ -301,7 +301,7 @@ def sides(
     before, after = plain[0].later, cached[0].later
     if before is None or after is None:
         return first, second
-    on = [_side(each.ledger, Counters(each.counters), scenario) for each in (before, after)]
+    on = [_side(each.ledger, each.counters, scenario) for each in (before, after)]
     gain = gain_later(on[0], on[1], before.captured, goal, adapts)
     return first, second._replace(later=gain, off=plain[0].off)
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from hybridsim.cli import arguments as args
-from hybridsim.cli.running import progress_of_jobs, write_html, write_json
-from hybridsim.show.page import is_ascii
+from hybridsim.cli.running import progress_of_jobs, write_answer
 
 if TYPE_CHECKING:
     from hybridsim.answers.measurements.measurement import Measurement
@@ -62,12 +59,7 @@ def compare(
 
     other = _simulated(simulated, options) if any(options.values()) else simulated
     comparison = run(real, other, tolerance)
-    if as_json:
-        write_json(comparison.to_dict(), "-")
-    else:
-        click.echo(text(comparison, is_ascii(sys.stdout)), nl=False)
-    if out.html_file:
-        write_html(comparison.to_dict(), out.html_file)
+    write_answer(comparison, text, out._replace(json_file="-" if as_json else None))
     if comparison.failed:
         sys.exit(DIFFERS)
 

@@ -176,7 +176,8 @@ def as_object(opened: Trace, summary: Summary) -> dict[str, Any]:
     """Return the facts of a trace as a JSON object; null where the trace has none."""
     about = {"name": opened.name, "format": opened.format, "origin_unix_ns": opened.origin}
     figures = asdict(summary)
-    del figures["address_map"]  # a grid for the HTML report, not a figure
+    for name in ("address_map", "recorded"):  # for the report of a replay, not figures
+        del figures[name]
     return about | figures
 
 

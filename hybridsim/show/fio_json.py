@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.answers.measurements import fio_json
-from hybridsim.answers.measurements.gathering import settled
+from hybridsim.answers.measurements import fio_json, settled
 from hybridsim.answers.measurements.measurement import Measurement
 from hybridsim.foundation.arrays import Ints
 from hybridsim.workloads.fio.conditions import Progress, criterion

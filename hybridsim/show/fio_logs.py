@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -41,17 +42,14 @@ def write(result: FioResult) -> list[str]:
 
 
 def _lines(result: JobResult, rows: Rows) -> Iterator[str]:
-    if not result.jobs[0].log_offsets:
-        for time_ms, value, kind, size, _ in rows.T.tolist():
-            yield f"{time_ms}, {value}, {kind}, {size}, 0\n"
-        return
-    assert result.generated is not None
-    if result.jobs[0].log_window_ns:
-        offset = np.zeros_like(rows[NUMBER])
-    else:
-        offset = result.generated[1][rows[NUMBER]]
-    for (time_ms, value, kind, size, _), at in zip(rows.T.tolist(), offset.tolist()):
-        yield f"{time_ms}, {value}, {kind}, {size}, {at}, 0\n"
+    job = result.jobs[0]
+    ends: Iterable[str] = repeat("0")
+    if job.log_offsets:
+        assert result.generated is not None
+        offset = rows[NUMBER] if job.log_window_ns else result.generated[1][rows[NUMBER]]
+        ends = (f"{at}, 0" for at in offset.tolist())
+    for (time_ms, value, kind, size, _), end in zip(rows.T.tolist(), ends):
+        yield f"{time_ms}, {value}, {kind}, {size}, {end}\n"
 
 
 def _requests(result: JobResult) -> Iterator[str]:

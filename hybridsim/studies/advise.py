@@ -431,7 +431,7 @@ def _compared(several: Several, options: Sequence[Alternative], pick: Result) ->
     """
     outcomes: dict[str, Outcome] = {}
     for one in options:
-        if one.name == "disks" and one.scenario.backing == several.scenario.backing:
+        if one.name == "disks" and one.scenario.backing == several.task.scenario.backing:
             outcomes[one.name] = pick.plain
         elif one.name == "hybrid" and one.scenario.to_toml() == pick.scenario["toml"]:
             outcomes[one.name] = pick.cached

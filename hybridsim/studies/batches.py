@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
@@ -35,21 +35,12 @@ class Sent:
     from_first = chunks
 
 
-def batches(
-    trace: Trace | Sent,
-    speed: float = 1.0,
-    with_waits: bool = False,
-    watch: Callable[[Requests], None] = lambda chunk: None,
-) -> Iterator[Batch]:
-    """Yield the requests of a trace as input of the engine; the last batch has a flag.
-
-    `watch` is called with each chunk of the trace.
-    """
+def batches(trace: Trace | Sent, speed: float = 1.0, with_waits: bool = False) -> Iterator[Batch]:
+    """Yield the requests of a trace as input of the engine; the last batch has a flag."""
     waits = Waits() if with_waits else None
     first = 0
     for chunk, following in pairwise(chain(trace.from_first(), [None])):
         assert chunk is not None
-        watch(chunk)
         yield batch_of(chunk, speed, waits, first, following is None, trace.name)
         first += chunk.rows
 

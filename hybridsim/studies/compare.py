@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hybridsim.answers.comparison import Comparison, parse, with_intervals
 from hybridsim.answers.comparison import compare as compare_measured
-from hybridsim.answers.measurements.gathering import gather
+from hybridsim.answers.measurements import gather
 from hybridsim.answers.measurements.measurement import Measurement
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -245,61 +245,55 @@ def seeded(jobs: Sequence[Job], seeding: str) -> list[Job]:
     return [replace(job, pattern=replace(job.pattern, seeding=chosen)) for job in jobs]
 
 
-def _notes(jobs: Sequence[Job], laid: Laid) -> list[str]:
-    """Return the ignored options, and differences from a real machine."""
-    notes = []
+def _notes(jobs: Sequence[Job], laid: Laid) -> Iterator[str]:
+    """Yield the ignored options, and differences from a real machine."""
     ignored = sorted({name for job in jobs for name in job.specified if name in IGNORED})
     if ignored:
-        notes.append(f"ignored, as they have no effect in a simulation: {', '.join(ignored)}")
+        yield f"ignored, as they have no effect in a simulation: {', '.join(ignored)}"
     if not all(job.is_direct for job in jobs):
-        notes.append("direct=0: there is no page cache of the host; each request is direct")
+        yield "direct=0: there is no page cache of the host; each request is direct"
     engines = {engine_of(job.specified.get("ioengine", "psync")) for job in jobs}
     if elsewhere := sorted(engines & ELSEWHERE):
-        notes.append(f"ioengine={', '.join(elsewhere)}: its storage is the simulated volume here")
+        yield f"ioengine={', '.join(elsewhere)}: its storage is the simulated volume here"
     if any("create_only" in job.specified and job.is_idle for job in jobs):
-        notes.append("create_only: its jobs create their files and make no requests to them")
+        yield "create_only: its jobs create their files and make no requests to them"
     engines_of_idle = {job.specified.get("ioengine", "") for job in jobs if job.is_idle}
-    idle = sorted(engines_of_idle & set(IDLE_ENGINES))
-    if idle:
-        notes.append(
-            f"ioengine={', '.join(idle)}: its jobs make no requests to storage and take no time"
-        )
+    if idle := sorted(engines_of_idle & set(IDLE_ENGINES)):
+        yield f"ioengine={', '.join(idle)}: its jobs make no requests to storage and take no time"
     zoned = [job for job in jobs if job.specified.get("zonemode") == "zbd"]
     if any(job.pattern.directions == (READ,) for job in zoned):
-        notes.append("zonemode=zbd: all zones of the simulated device count as written for reads")
+        yield "zonemode=zbd: all zones of the simulated device count as written for reads"
     if any(job.pattern.written_zone_bytes and "zonesize" not in job.specified for job in zoned):
         size = human_size(DEVICE_ZONE_BYTES)
-        notes.append(f"zonemode=zbd without zonesize: the simulated device has zones of {size}")
+        yield f"zonemode=zbd without zonesize: the simulated device has zones of {size}"
     if any("time_based" in job.specified and not job.run_ns for job in jobs):
-        notes.append("time_based without runtime has no effect, as in fio")
+        yield "time_based without runtime has no effect, as in fio"
     if any(job.pattern.is_by_rates for job in jobs):
-        notes.append(
+        yield (
             "rate, rate_iops with a mix: as in fio, the rates also decide whether a read or a "
             "write is next, so their order depends on the time: here on the simulated one"
         )
     if any("sg_write_mode" in job.specified for job in jobs):
-        notes.append("sg_write_mode: verifying commands are simulated as writes")
+        yield "sg_write_mode: verifying commands are simulated as writes"
     waiting = [job for job in jobs if "iodepth" in job.specified and job.depth == 1]
     slow = {
         job.specified.get("ioengine", "psync") for job in waiting if job.specified["iodepth"] != "1"
     }
     if slow & set(SYNC_ENGINES):
-        notes.append(
+        yield (
             f"ioengine={min(slow)} waits for each request, so iodepth is 1, as in fio; "
             "ioengine=libaio keeps more outstanding"
         )
     if any({"read_iolog", "write_iolog"} <= job.specified.keys() for job in jobs):
-        notes.append("write_iolog is ignored where read_iolog is set, as in fio")
+        yield "write_iolog is ignored where read_iolog is set, as in fio"
     own = [job for job in jobs if job.own.get("filename") is not None]
     added = sorted(
         {job.own["filename"] for job in own if job.specified["filename"] != job.own["filename"]}
     )
     if added:
-        names = ", ".join(added)
-        notes.append(f"filename={names}: used in addition to the files of [global], as in fio")
+        yield f"filename={', '.join(added)}: used in addition to the files of [global], as in fio"
     unsized = sorted({file for job in jobs if job.lacks_size for file in job.files})
     if unsized:
         are_apart = len({laid.begin_bytes[file] for file in unsized}) > 1
         use = "equal parts of the volume" if are_apart else "the size is that of the whole volume"
-        notes.append(f"no size= for {', '.join(unsized)}: {use}, {human_size(laid.volume_bytes)}")
-    return notes
+        yield f"no size= for {', '.join(unsized)}: {use}, {human_size(laid.volume_bytes)}"

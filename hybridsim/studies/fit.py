@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from hybridsim.answers.fidelity import Fidelity
-from hybridsim.answers.fitting import capture, fio, fio_results
+from hybridsim.answers.fitting import capture, fio
 from hybridsim.answers.fitting.answer import DRIVE, Estimate, Fit, assumed
 from hybridsim.answers.fitting.array import Progress
-from hybridsim.answers.fitting.fio import usable
-from hybridsim.answers.fitting.fio_results import Point, looks_like_fio
+from hybridsim.answers.fitting.fio import Point, looks_like_fio, usable
 from hybridsim.answers.fitting.flash import KIB4
 from hybridsim.answers.fitting.observed import Observed, observe
 from hybridsim.engine.machine import Run
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import FitError, TraceError
 from hybridsim.foundation.histogram import Distribution
-from hybridsim.requests.inflight import Batch
 from hybridsim.requests.rows import no_requests
 from hybridsim.requests.source import NEVER
 from hybridsim.scenario import Scenario, building
@@ -56,7 +54,7 @@ def fit(
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     names = [os.fspath(each) for each in paths]
     if names and all(looks_like_fio(each) for each in names):
-        points = fio_results.read(names)
+        points = fio.read(names)
         progress("simulating depths and writes", 0, 1)
         found = fitted_disk(fio.fit(", ".join(names), points), points)
         found = fitted_flash(found, points)
@@ -67,9 +65,9 @@ def fit(
         return judged(found, fio_fidelity(point, found.scenario()))
     trace, by_arrival = _open(path, format, device)
     progress("reading the capture", 0, 1)
-    observed, seen = observe(trace.from_first(), by_arrival)
+    observed = observe(trace.from_first(), by_arrival)
     _check_zones(trace)
-    result = capture.fit(trace.name, observed, seen, progress)
+    result = capture.fit(trace.name, observed, progress)
     if not check:
         return result
     progress("simulating the capture", 0, 1)
@@ -99,9 +97,7 @@ def fio_fidelity(point: Point, scenario: Scenario) -> Fidelity:
     """Simulate random requests one at a time over the whole device, as fio sent them."""
     # fio's completion latency begins when the host has submitted the request
     alone = scenario.with_options(mode="closed", depth=1, host_overhead=0)
-    capacity = alone.backing.drive.capacity_bytes
-    run = Run(building.machine(alone, "closed", capacity, 0))
-    simulated = latencies(run, batches(random_requests(point, capacity)))
+    simulated, _ = served(alone, random_requests(point, alone.backing.drive.capacity_bytes))
     percents = sorted(point.percentiles_ns)
     shares = 100 * (np.arange(len(simulated)) + 0.5) / len(simulated)
     measured = np.interp(shares, percents, [point.percentiles_ns[each] for each in percents])
@@ -134,10 +130,27 @@ def fidelity(observed: Observed, scenario: Scenario) -> Fidelity:
         op=some.is_write.astype(np.uint8),
         complete_ns=some.complete_ns - begun,
     )
-    run = Run(building.machine(scenario, "think", observed.end_bytes, 0))
-    requests = batches(Sent("the capture", rows), 1.0, True)
-    simulated = latencies(run, requests)
+    simulated, _ = served(scenario, Sent("the capture", rows), "think", observed.end_bytes)
     return Fidelity(Distribution.of(some.latency_ns), Distribution.of(simulated))
+
+
+def served(
+    scenario: Scenario, requests: Sent, mode: str = "closed", volume_bytes: int = 0
+) -> tuple[Ints, Ints]:
+    """Return the latencies of all requests, and when they were complete, in ns.
+
+    They are over the whole drive, unless a size of the volume is given.
+    """
+    volume_bytes = volume_bytes or scenario.backing.drive.capacity_bytes
+    run = Run(building.machine(scenario, mode, volume_bytes, 0))
+    facts = []
+    for batch in batches(requests, 1.0, mode == "think"):
+        run.feed(batch)
+        while (part := run.advance(NEVER)[1]) is not None:
+            facts.append(part)
+    facts.append(run.facts.drained())
+    done_ns = np.concatenate([each.done_ns for each in facts])
+    return done_ns - np.concatenate([each.issue_ns for each in facts]), done_ns
 
 
 # What fio's rates at higher depths and of writes determine about a drive, by simulating it.
@@ -206,27 +219,12 @@ def random_requests(point: Point, capacity: int, count: int = REQUESTS) -> Sent:
     return Sent("fio's requests", rows)
 
 
-def latencies(run: Run, requests: Iterator[Batch], done: list[Ints] | None = None) -> Ints:
-    """Return the latencies of all requests in ns; their completions are appended to `done`."""
-    facts = []
-    for batch in requests:
-        run.feed(batch)
-        while (part := run.advance(NEVER)[1]) is not None:
-            facts.append(part)
-    facts.append(run.facts.drained())
-    if done is not None:
-        done += [each.done_ns for each in facts]
-    return np.concatenate([each.done_ns - each.issue_ns for each in facts])
-
-
 def simulated(scenario: Scenario, point: Point, count: int = REQUESTS) -> tuple[float, float]:
     """Return the simulated rate at a point's depth, without its beginning, and the p99 in ns."""
     alone = scenario.with_options(mode="closed", depth=point.depth)
-    capacity = alone.backing.drive.capacity_bytes
-    run = Run(building.machine(alone, "closed", capacity, 0))
-    done: list[Ints] = []
-    took = latencies(run, batches(random_requests(point, capacity, count)), done)
-    times = np.sort(np.concatenate(done))
+    requests = random_requests(point, alone.backing.drive.capacity_bytes, count)
+    took, done_ns = served(alone, requests)
+    times = np.sort(done_ns)
     first = len(times) // 3  # a write cache fills in the beginning
     iops = float((len(times) - 1 - first) / (times[-1] - times[first]) * 1e9)
     return iops, float(np.percentile(took, 99))
@@ -236,42 +234,25 @@ def fitted_disk(found: Fit, points: list[Point]) -> Fit:
     """Return the fit of a disk with what its other random reads and writes determine."""
     chosen, _ = usable(points)
     alone = [one for one in chosen if one.depth == 1 and one.direction == "read"]
-    if not alone or not any(one.key == "rpm" for one in found.estimates):
+    if not alone or "rpm" not in found.by_key:
         return found
     point = max(alone, key=lambda one: one.requests)
     same = [one for one in chosen if one.block_bytes == point.block_bytes and one.iops > 0]
     reads = [one for one in same if one.direction == "read" and one.depth >= CHOICES]
     writes = [one for one in same if one.direction == "write"]
-    found = _and(found, _order(found, reads) if reads else [UNKNOWN_ORDER])
+    found = found.having(_order(found, reads) if reads else [UNKNOWN_ORDER])
     if writes and _is_cached(point, writes):
         found = _cached(found, max(writes, key=lambda one: one.depth))
     return found
 
 
-def _and(found: Fit, more: list[Estimate]) -> Fit:
-    return replace(found, estimates=[*found.estimates, *more])
-
-
-def _misfit(found: Fit, more: list[Estimate], points: list[Point]) -> float:
-    """Return the mean error of the simulated rates, and of several tails, as logarithms."""
-    scenario = _and(found, more).scenario()
-    rates, tails = [], []
-    for one in points:
-        iops, p99_ns = simulated(scenario, one)
-        rates.append(np.log(iops / one.iops))
-        tails.append(np.log(p99_ns / one.percentiles_ns.get(99.0, p99_ns)))
-    tail = TAIL if len(points) > 1 else 0.0
-    return float(np.sqrt(np.mean(np.square(rates))) + tail * np.sqrt(np.mean(np.square(tails))))
-
-
 def _order(found: Fit, reads: list[Point]) -> list[Estimate]:
     """Return the order of service, the number of commands, and the longest wait."""
-    depths = ", ".join(str(one.depth) for one in sorted(reads, key=lambda one: one.depth))
     sure = len(reads) > 1
 
     def keys(order: str, window: int, error: float) -> list[Estimate]:
-        what = "rates and tails" if sure else "rate"
-        how = f"nearest to the {what} at depth {depths}: {error:.0%} off"
+        by_depth = sorted(reads, key=lambda one: one.depth)
+        how = _how(by_depth, error, "rates and tails" if sure else "rate")
         why = how if sure else "as most disks measured at several depths; give fio at more depths"
         return [
             Estimate(DRIVE, "order", order, determined=sure, how=f"{ORDERS[order]}; {why}"),
@@ -279,9 +260,12 @@ def _order(found: Fit, reads: list[Point]) -> list[Estimate]:
             assumed("age_limit", AGE_LIMIT_NS, "ns", "no limit was seen in 60 s of any disk"),
         ]  # fmt: skip
 
+    def off(some: list[Estimate]) -> float:
+        return _error(found.having(some), reads, REQUESTS, TAIL if sure else 0.0)
+
     def best(order: str) -> tuple[float, int]:
         windows = [each for each in WINDOWS if each <= max(one.depth for one in reads)]
-        return nearest(windows, lambda each: _misfit(found, keys(order, each, 0.0), reads))
+        return nearest(windows, lambda n: off(keys(order, n, 0.0)))
 
     if sure:
         (error, window), order = min((best(order), order) for order in ORDERS)
@@ -335,16 +319,18 @@ def _cached(found: Fit, point: Point) -> Fit:
             Estimate(DRIVE, "destage_window", window, how=how),
         ]  # fmt: skip
 
-    error, window = nearest(list(DESTAGES), lambda each: _misfit(found, keys(each, 0), [point]))
+    error, window = nearest(
+        list(DESTAGES), lambda each: _error(found.having(keys(each, 0)), [point], REQUESTS)
+    )
     if error > NEAR:
         return found
     notes = [note for note in found.notes if not note.startswith("The random writes of ")]
-    return replace(_and(found, keys(window, error)), notes=notes)
+    return replace(found.having(keys(window, error)), notes=notes)
 
 
 def fitted_flash(found: Fit, points: list[Point]) -> Fit:
     """Return the fit of an SSD with what its other random reads and writes determine."""
-    if not any(one.key == "dies" for one in found.estimates):
+    if "dies" not in found.by_key:
         return found
     chosen = [one for one in usable(points)[0] if one.block_bytes == KIB4 and one.iops > 0]
     reads = sorted((one for one in chosen if one.direction == "read"), key=lambda one: one.depth)
@@ -358,14 +344,14 @@ def _awake(found: Fit, *directions: list[Point]) -> Fit:
     Of reads and writes the shorter one: what both have in common.
     """
     spared = [_spared_ns(points) for points in directions if points]
-    latency_ns = min(float(one.value) for one in found.estimates if one.key in LATENCIES)
+    latency_ns = min(float(found.by_key[key].value) for key in LATENCIES)
     if not spared or min(spared) < ASLEEP * latency_ns:
         return found
     how = "what a request at its best depth takes less than one at a time, of reads and of writes"
     value = min(*spared, MOST_ASLEEP * latency_ns)
     host = next((float(one.value) for one in found.estimates if one.table == "host"), 0.0)
     after = "while fio and the kernel take their time for one request, with no other under way"
-    return _with(found, [
+    return found.having([
         Estimate(DRIVE, "wake_up", value, "ns", how=how),
         assumed("sleep_after", LIMIT * host, "ns", after),
     ])  # fmt: skip
@@ -393,7 +379,7 @@ def _levels(found: Fit, reads: list[Point]) -> Fit:
     if 3 * step_ns < UNEVEN * drive.read_latency_ns:
         return found
     how = "a third of the slowest and of the fastest tenths of reads one at a time, three steps"
-    return _with(found, [Estimate(DRIVE, "read_step", step_ns, "ns", how=how)])
+    return found.having([Estimate(DRIVE, "read_step", step_ns, "ns", how=how)])
 
 
 def _dies(found: Fit, reads: list[Point]) -> Fit:
@@ -402,38 +388,34 @@ def _dies(found: Fit, reads: list[Point]) -> Fit:
     if not isinstance(drive, SolidState):
         return found
     telling, is_limit = _telling(reads)
-    found = found if is_limit else _with(found, [_not_reached("random_read_iops", reads)])
-    value = next(one.value for one in found.estimates if one.key == "random_read_iops")
-    link = next(one for one in found.estimates if one.key == "sequential_read")
+    found = found if is_limit else found.having([_not_reached("random_read_iops", reads)])
+    most, link = (found.by_key[key] for key in ("random_read_iops", "sequential_read"))
     shortest_ns = min(drive.read_latency_ns, drive.write_latency_ns) - drive.wake_up_ns
-    least = int(float(value) * drive.mean_read_ns / 1e9) + 2
+    least = int(float(most.value) * drive.mean_read_ns / 1e9) + 2
 
     def keys(dies: int, how: str, is_sure: bool) -> list[Estimate]:
         streamed = drive.sequential_read * drive.mean_read_ns / 1e9  # bytes read at once
         rate = (dies - 2) * KIB4 * 1e9 / drive.mean_read_ns
         is_slow = OF_LATENCY * shortest_ns * rate < KIB4 * 1e9
+        page, slower = 4, []
         if is_sure and not link.determined and rate < drive.sequential_read and not is_slow:
-            slower = replace(link, value=rate, how="as much as its dies read of 4 KiB each")
-            return [*_numbers(dies, how, is_sure, 4), slower]
-        page = next((size for size in PAGES if streamed / (size * 1024) + 2 <= dies), PAGES[-1])
-        enough = max(dies, int(streamed / (page * 1024)) + 2)
-        return _numbers(enough, how, is_sure, page)
+            slower = [replace(link, value=rate, how="as much as its dies read of 4 KiB each")]
+        else:
+            page = next((size for size in PAGES if streamed / (size * 1024) + 2 <= dies), PAGES[-1])
+            dies = max(dies, int(streamed / (page * 1024)) + 2)
+        why = "units of 4 KiB in turn, or as much as its sequential reads need"
+        return [
+            Estimate(DRIVE, "dies", dies, determined=is_sure, how=how),
+            assumed("page_size", page * 1024, "bytes", why), *slower,
+        ]  # fmt: skip
 
     if not telling:
-        dies = max(least, round(USUAL * float(value) * drive.read_latency_ns / 1e9))
+        dies = max(least, round(USUAL * float(most.value) * drive.read_latency_ns / 1e9))
         how = f"{USUAL} times those busy at the highest rate; give fio at depths between"
-        return _with(found, keys(dies, how, False))
+        return found.having(keys(dies, how, False))
     counts = _spaced(least, min(SPREAD * least, MOST_DIES))
-    error, dies = min((_error(_with(found, keys(n, "", True)), telling), n) for n in counts)
-    return _with(found, keys(dies, _how(telling, error), True))
-
-
-def _numbers(dies: int, how: str, is_sure: bool, page: int) -> list[Estimate]:
-    why = "units of 4 KiB in turn, or as much as its sequential reads need"
-    return [
-        Estimate(DRIVE, "dies", dies, determined=is_sure, how=how),
-        assumed("page_size", page * 1024, "bytes", why),
-    ]
+    error, dies = min((_error(found.having(keys(n, "", True)), telling), n) for n in counts)
+    return found.having(keys(dies, _how(telling, error), True))
 
 
 def _lanes(found: Fit, writes: list[Point]) -> Fit:
@@ -445,11 +427,11 @@ def _lanes(found: Fit, writes: list[Point]) -> Fit:
     def keys(lanes: int, how: str) -> list[Estimate]:
         return [Estimate(DRIVE, "write_lanes", lanes, how=how)]
 
-    free = found if is_limit else _with(found, [_not_reached("random_write_iops", writes)])
+    free = found if is_limit else found.having([_not_reached("random_write_iops", writes)])
     counts = list(range(1, MOST_LANES + 1))
-    error, lanes = nearest(counts, lambda n: _error(_with(free, keys(n, "")), telling))
+    error, lanes = nearest(counts, lambda n: _error(free.having(keys(n, "")), telling))
     if error < _error(free, telling):
-        return _with(free, keys(lanes, _how(telling, error)))
+        return free.having(keys(lanes, _how(telling, error)))
     return found
 
 
@@ -479,21 +461,23 @@ def _spaced(least: int, most: int) -> list[int]:
     return sorted({round(least * STEP**step) for step in steps})
 
 
-def _error(found: Fit, points: list[Point]) -> float:
-    """Return the RMS error of the simulated rates, as logarithms."""
+def _error(
+    found: Fit, points: list[Point], count: int = FLASH_REQUESTS, tail: float = 0.0
+) -> float:
+    """Return the RMS error of the simulated rates, and `tail` times that of p99, as logarithms."""
     scenario = found.scenario()
-    rates = [simulated(scenario, one, FLASH_REQUESTS)[0] / one.iops for one in points]
-    return float(np.sqrt(np.mean(np.square(np.log(rates)))))
+    pairs = [(one, *simulated(scenario, one, count)) for one in points]
+    error = _rms([iops / one.iops for one, iops, _ in pairs])
+    if tail:
+        late = [p99_ns / one.percentiles_ns.get(99.0, p99_ns) for one, _, p99_ns in pairs]
+        error += tail * _rms(late)
+    return error
 
 
-def _how(points: list[Point], error: float) -> str:
+def _rms(ratios: list[float]) -> float:
+    return float(np.sqrt(np.mean(np.square(np.log(ratios)))))
+
+
+def _how(points: list[Point], error: float, what: str = "rate") -> str:
     depths = ", ".join(str(one.depth) for one in points)
-    return f"nearest to the rate at depth {depths}: {error:.0%} off"
-
-
-def _with(found: Fit, more: list[Estimate]) -> Fit:
-    """Return the fit with estimates of the drive, in place of those of the same keys."""
-    new = {one.key: one for one in more}
-    estimates = [new.pop(one.key, one) for one in found.estimates]
-    end = max(place for place, one in enumerate(estimates) if one.table == DRIVE) + 1
-    return replace(found, estimates=[*estimates[:end], *new.values(), *estimates[end:]])
+    return f"nearest to the {what} at depth {depths}: {error:.0%} off"

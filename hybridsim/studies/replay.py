@@ -15,7 +15,6 @@ from hybridsim.answers.dirt import Dirt, marks
 from hybridsim.answers.fitting import answer
 from hybridsim.answers.goals import GOALS
 from hybridsim.answers.life import compared, costs
-from hybridsim.answers.metrics import Counters
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.requirements import Requirement, check_answerable
 from hybridsim.answers.result import Result, Warning, conclude, dirt_of, warm_up_of
@@ -29,17 +28,15 @@ from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import span
 from hybridsim.jit import compiled
-from hybridsim.requests.inflight import Batch
-from hybridsim.requests.rows import Requests, TraceWarning
+from hybridsim.requests.rows import Requests, TraceWarning, no_requests
 from hybridsim.scenario import Scenario, building
-from hybridsim.studies.batches import batches
+from hybridsim.studies.batches import Sent, batches
 from hybridsim.studies.runs import (
     Alone,
     Build,
     Progress,
     Pump,
     Ran,
-    RecordedLatencies,
     Report,
     Task,
     go_on,
@@ -127,18 +124,14 @@ def replay(
 def _replayed(task: Task) -> tuple[Result, Any]:
     """Replay in the scenario's mode or a suitable one; return the result and the cache's state."""
     mode, summary = decided(task), task.summary
-    if mode != "auto":
-        result = _replay(task, mode)
-        assert result is not None
-        return result
-    has_waits = summary.incomplete < summary.requests
-    result = _replay(task, "open", may_give_up=has_waits)
-    if result is not None:
-        return result
-    result = _replay(task, "think")
-    assert result is not None
-    result[0].warnings.append(Warning("arrivals", *TOO_MUCH))
-    return result
+    is_auto, has_waits = mode == "auto", summary.incomplete < summary.requests
+    if is_auto and (found := _replay(task, "open", may_give_up=has_waits)):
+        return found
+    found = _replay(task, "think" if is_auto else mode)
+    assert found is not None
+    if is_auto:
+        found[0].warnings.append(Warning("arrivals", *TOO_MUCH))
+    return found
 
 
 def decided(task: Task) -> str:
@@ -168,15 +161,13 @@ def _replay(task: Task, mode: str, may_give_up: bool = False) -> tuple[Result, A
     starts = [(pages, first.warm if first else COLD_START), (0, COLD_START)]
     starts += [(pages, COLD_START)] if first else []
 
-    def built(volume_bytes: int, which: int) -> Machine:
-        return building.machine(scenario, mode, volume_bytes, *starts[which], has_life=True)
-
-    builds = [partial(built, which=each) for each in range(len(starts))]
+    build = partial(building.machine, scenario, mode, has_life=True)
+    builds = [partial(build, pages=number, warm=warm) for number, warm in starts]
     ran = _ran(task, mode, builds, 1, may_give_up, 2)
     if ran is None:
         return None
-    (cached, plain, *cold), recorded = ran
-    result = concluded(task, mode, cached, plain, recorded)
+    cached, plain, *cold = ran
+    result = concluded(task, mode, cached, plain)
     assert isinstance(cached, Pump)
     if scenario.events:
         result = _with_events(task, mode, cached, result)
@@ -192,28 +183,27 @@ def _ran(
     plain: int,
     may_give_up: bool,
     going_on: int | None = None,
-) -> tuple[list[Pump | Ran], RecordedLatencies] | None:
+) -> list[Pump | Ran] | None:
     """Run machines over the trace, and the first `going_on` over the load after it.
 
     Number `plain` is the disks alone, whose results may be known.  None if the run may be given up,
     as these do not keep up.
     """
-    alone = None if task.scenario.events else task.alone  # a run with events is not shared
-    which = alone.which(task.scenario, mode, task.volume_bytes) if alone else ""
-    known = alone.get(which) if alone else None
+    # A run with events is not shared.
+    alone = (not task.scenario.events and task.alone) or Alone()
+    which = alone.which(task.scenario, mode, task.volume_bytes)
+    known = alone.get(which)
     machines: list[Machine | Ran] = [
         known if known and number == plain else build(task.volume_bytes)
         for number, build in enumerate(builds)
     ]
-    recorded = RecordedLatencies()
-    pumps = pumped(task, mode, machines, recorded, plain if may_give_up else None)
+    pumps = pumped(task, mode, machines, plain if may_give_up else None)
     if pumps is None or (may_give_up and is_overloaded(pumps[plain])):
         return None
     go_on(task, mode, builds[:going_on], pumps)
     look_back(task, mode, pumps[plain])
-    if alone:
-        alone.keep(which, pumps[plain])
-    return pumps, recorded
+    alone.keep(which, pumps[plain])
+    return pumps
 
 
 def _with_events(task: Task, mode: str, cached: Pump, result: Result) -> Result:
@@ -247,9 +237,7 @@ def _beside(result: Result, first: Begin, cold: Pump | Ran) -> Result:
     return dataclasses.replace(result, beginning=beginning, warnings=warnings)
 
 
-def concluded(
-    task: Task, mode: str, cached: Pump | Ran, plain: Pump | Ran, recorded: RecordedLatencies
-) -> Result:
+def concluded(task: Task, mode: str, cached: Pump | Ran, plain: Pump | Ran) -> Result:
     """Return the result of the runs of both machines, with the costs."""
     trace, summary, scenario = task[:3]
     pages = scenario.cache.pages(summary.footprint_bytes)
@@ -257,13 +245,13 @@ def concluded(
         _about_trace(trace, summary),
         _about_scenario(scenario, mode, pages),
         cached.collector,
-        cached.counters(),
+        cached.counters,
         plain.collector,
-        plain.counters(),
+        plain.counters,
         warnings=[_warning(each) for each in summary.warnings],
         seed=scenario.seed,
         engine="numba" if compiled else "python",
-        recorded=recorded.latency,
+        recorded=None if trace.is_generated else summary.recorded,
         goal=task.goal,
     )
     cost = bill(scenario, result)
@@ -320,7 +308,7 @@ def is_overloaded(plain: Pump | Ran) -> bool:
 
 def outcome_of(run: Pump | Ran, is_open: bool) -> Outcome:
     """Return the figures of a machine that ran."""
-    return Outcome(run.collector, Counters(run.counters()), is_open)
+    return Outcome(run.collector, run.counters, is_open)
 
 
 def _warning(trace_warning: TraceWarning) -> Warning:
@@ -404,14 +392,13 @@ def flush_rate(
     chosen = np.random.default_rng(scenario.seed).choice(span, number, replace=False)
     offsets = np.sort(chosen).astype(np.int64) * piece_bytes
     # Flushes at the end, as many as are issued at a time: until the last one, all is on the disks.
-    none = np.zeros(number + FLUSH_DEPTH, np.int64)
-    op, offset, length = np.full(number + FLUSH_DEPTH, Op.FLUSH, np.uint8), none.copy(), none.copy()
-    op[:number], offset[:number], length[:number] = Op.WRITE, offsets, piece_bytes
+    rows = no_requests(number + FLUSH_DEPTH)
+    rows.op[:number], rows.op[number:] = Op.WRITE, Op.FLUSH
+    rows.offset_bytes[:number], rows.length_bytes[:number] = offsets, piece_bytes
     site = scenario.with_options(depth=FLUSH_DEPTH)
     pump = Pump(building.machine(site, "closed", volume_bytes, 0, has_life=True), SECOND)
-    pump.take(
-        Batch(none, op, offset, length, none - 1, none.copy(), np.array([0, 1, 0]), none.copy())
-    )
+    for batch in batches(Sent("the flush", rows)):
+        pump.take(batch)
     took: Any = pump.collector.last_done_ns
     return number * piece_bytes * SECOND / took if took else None
 
@@ -458,15 +445,11 @@ class Several:
         `status` is called with the name of each step of the study.
         """
         check_is_read(trace)
-        self.trace = trace
-        self.scenario = scenario
-        self.report = report
         self.status = status
         self.summary = read_once(trace, report)
         check(trace, self.summary, scenario)
-        self.goal = goal
-        self._alone = Alone()
-        mode = decided(self._task(scenario))
+        self.task = Task(trace, self.summary, scenario, report, None, Alone(), goal)
+        mode = decided(self.task)
         self.mode = "" if mode == "auto" else mode
 
     def results(self, scenarios: Sequence[Scenario]) -> list[Result]:
@@ -489,8 +472,8 @@ class Several:
     def outcomes(self, sites: Sequence[tuple[Scenario, bool]], mode: str) -> list[Outcome]:
         """Replay any scenarios, each with its cache (True) or without it (False)."""
         end = self.summary.max_end_bytes
-        machines = [self._machine(each, mode, cached, end) for each, cached in sites]
-        pumps = pumped(self._task(self.scenario), mode, machines, RecordedLatencies()) or []
+        machines = [self._build(each, mode, cached)(end) for each, cached in sites]
+        pumps = pumped(self.task, mode, machines) or []
         return [outcome_of(pump, mode == "open") for pump in pumps]
 
     def _pass(
@@ -498,27 +481,17 @@ class Several:
     ) -> list[Result] | None:
         """Replay scenarios in one pass; None if the disks alone do not keep up and it may end."""
 
-        def built(volume_bytes: int, which: int) -> Machine:
-            alone = which == len(scenarios)
-            site = self.scenario if alone else scenarios[which]
-            return self._machine(site, mode, not alone, volume_bytes)
-
-        builds = [partial(built, which=each) for each in range(len(scenarios) + 1)]
-        task = self._task(self.scenario)
-        ran = _ran(task, mode, builds, len(scenarios), may_give_up)
+        builds = [self._build(each, mode) for each in scenarios]
+        builds.append(self._build(self.task.scenario, mode, has_cache=False))
+        ran = _ran(self.task, mode, builds, len(scenarios), may_give_up)
         if ran is None:
             return None
-        (*pumps, plain), recorded = ran
+        *pumps, plain = ran
         return [
-            concluded(self._task(scenario), mode, pump, plain, recorded)
+            concluded(self.task._replace(scenario=scenario), mode, pump, plain)
             for scenario, pump in zip(scenarios, pumps)
         ]
 
-    def _machine(
-        self, scenario: Scenario, mode: str, has_cache: bool, volume_bytes: int
-    ) -> Machine:
+    def _build(self, scenario: Scenario, mode: str, has_cache: bool = True) -> Build:
         pages = scenario.cache.pages(self.summary.footprint_bytes) if has_cache else 0
-        return building.machine(scenario, mode, volume_bytes, pages, COLD_START)
-
-    def _task(self, scenario: Scenario) -> Task:
-        return Task(self.trace, self.summary, scenario, self.report, None, self._alone, self.goal)
+        return partial(building.machine, scenario, mode, pages=pages)

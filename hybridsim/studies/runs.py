@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,7 +26,6 @@ from hybridsim.answers.judge import Both, gain_after
 from hybridsim.answers.life import UNITS, Backup, Lost, Taken
 from hybridsim.answers.metrics import Collector, Counters, Later
 from hybridsim.answers.result import sides
-from hybridsim.caches.page.fills import COLD_START
 from hybridsim.engine import loops
 from hybridsim.engine.life import Happened, LivedRun
 from hybridsim.engine.loops import HOLD_NS
@@ -39,7 +38,7 @@ from hybridsim.foundation.machine_parameters import EventParameters
 from hybridsim.foundation.wording import span
 from hybridsim.requests.continuation import continuation
 from hybridsim.requests.inflight import Batch, Facts
-from hybridsim.requests.rows import UNKNOWN, Requests, joined
+from hybridsim.requests.rows import joined
 from hybridsim.requests.source import NEVER, PASS_BYTES, PASS_FROM
 from hybridsim.scenario import DISKS, Scenario, building, identity
 from hybridsim.scenario.event import Event, members
@@ -79,20 +78,6 @@ class Progress:
 Report = Callable[[Progress], None]
 
 
-class RecordedLatencies:
-    """The distribution of the times from arrival to completion of reads and writes."""
-
-    def __init__(self) -> None:
-        self.latency = Distribution()
-
-    def add(self, chunk: Requests) -> None:
-        """Add a chunk of requests."""
-        moves = (chunk.op <= Op.WRITE) | (chunk.op == Op.WRITE_ZEROES)
-        moves &= (chunk.length_bytes > 0) & (chunk.complete_ns != UNKNOWN)
-        latency_ns = chunk.complete_ns - chunk.arrival_ns
-        self.latency += Distribution.of(latency_ns[moves & (latency_ns >= 0)])
-
-
 class Task(NamedTuple):
     """The input of a replay."""
 
@@ -122,7 +107,6 @@ def pumped(
     task: Task,
     mode: str,
     machines: Sequence[Machine | Ran],
-    recorded: RecordedLatencies,
     alone: int | None = None,
     in_pairs: bool = False,
 ) -> list[Pump | Ran] | None:
@@ -145,23 +129,20 @@ def pumped(
         )
         for number, each in enumerate(machines)
     ]
-    first = pumps[0]
-    assert isinstance(first, Pump)
+    running = [each for each in pumps if isinstance(each, Pump)]
     done = 0
-    with ThreadPoolExecutor(len(pumps)) as threads:
-        # A generated trace has no recorded latencies.
-        watch = recorded.add if not trace.is_generated else (lambda chunk: None)
-        for batch in batches(trace, scenario.replay.speed, mode == "think", watch):
-            take_batch(threads, pumps, batch)
+    with ThreadPoolExecutor(len(running)) as threads:
+        for batch in batches(trace, scenario.replay.speed, mode == "think"):
+            take_batch(threads, running, batch)
             done += len(batch.arrival_ns)
             if report:
-                report(Progress(done, summary.requests, first.run.now_ns))
+                report(Progress(done, summary.requests, running[0].run.now_ns))
             if alone is not None and pumps[alone].backlog > HOPELESS_REQUESTS:
                 return None
     return pumps
 
 
-def take_batch(threads: ThreadPoolExecutor, pumps: Sequence[Pump | Ran], batch: Batch) -> None:
+def take_batch(threads: ThreadPoolExecutor, pumps: Sequence[Pump], batch: Batch) -> None:
     """Let each machine take a batch."""
     own = [batch._replace(state=batch.state.copy()) for _ in pumps]
     list(threads.map(lambda pump, copy: pump.take(copy), pumps, own))
@@ -223,7 +204,7 @@ class Pump:
         self._backup_bytes = self._backup_ns = 0
         self._end_bytes = max((step.end_bytes for step in steps), default=0)
         self.collector = collector or Collector()
-        self.backlogs: list[int] = []  # after each batch
+        self.backlog = self.most_backlog = 0  # requests outstanding after the last batch, after any
         self._samples = Sampler(step_ns)
         self._samples.take(0, self._row(0))  # the initial levels, which a warm start sets
         if not steps:  # these hold the load themselves
@@ -247,7 +228,8 @@ class Pump:
             elif status != loops.REACHED:
                 break
         self._collect(self.run.drained())
-        self.backlogs.append(self.run.machine.source.outstanding)
+        self.backlog = self.run.machine.source.outstanding
+        self.most_backlog = max(self.most_backlog, self.backlog)
         if status == loops.FINISHED:
             self._add_sample()
 
@@ -285,13 +267,9 @@ class Pump:
             self._writes.append((facts.number[written], facts.issue_ns[written]))
 
     @property
-    def backlog(self) -> int:
-        """Requests outstanding after the last batch."""
-        return self.backlogs[-1]
-
-    def counters(self) -> dict[str, Any]:
-        """Return the counters over time, by name."""
-        return self._samples.columns()
+    def counters(self) -> Counters:
+        """The counters over time, by name."""
+        return Counters(self._samples.columns())
 
     def _add_sample(self) -> None:
         now_ns = self.run.now_ns - self._shift_ns
@@ -311,28 +289,17 @@ class Pump:
         return row | self.run.cache_totals()
 
 
-class Ran:
+class Ran(NamedTuple):
     """The results of a machine that has already replayed this trace, in place of a Pump."""
 
-    def __init__(self, pump: Pump | Ran) -> None:
-        """Keep the results of a machine."""
-        self.collector: Collector = pump.collector
-        self.backlogs: list[int] = pump.backlogs
-        self._counters = pump.counters()
-        self._batches = 0
+    collector: Collector
+    counters: Counters
+    backlog: int  # requests outstanding after a batch, at most
 
-    def take(self, batch: Batch) -> None:
-        """Count the batch; its results exist already."""
-        self._batches += 1
-
-    @property
-    def backlog(self) -> int:
-        """Requests outstanding after the batches taken so far."""
-        return self.backlogs[self._batches - 1]
-
-    def counters(self) -> dict[str, Any]:
-        """Return the counters over time, by name."""
-        return self._counters
+    @classmethod
+    def of(cls, run: Pump | Ran) -> Ran:
+        """Return the results of a machine that ran, without the machine."""
+        return run if isinstance(run, Ran) else cls(run.collector, run.counters, run.most_backlog)
 
 
 # Results of the disks without a cache, kept for other replays of the same trace: those that
@@ -355,14 +322,13 @@ class Alone:
 
     def get(self, which: str) -> Ran | None:
         """Return the results of these disks; None if there are none."""
-        known = self._known.get(which)
-        if known is not None:
+        if which in self._known:
             self._known.move_to_end(which)
-        return None if known is None else Ran(known)
+        return self._known.get(which)
 
     def keep(self, which: str, pump: Pump | Ran) -> None:
         """Keep the results of these disks; drop the least recently used beyond KEPT_MAX."""
-        self._known[which] = Ran(pump)
+        self._known[which] = Ran.of(pump)
         self._known.move_to_end(which)
         while len(self._known) > KEPT_MAX:
             self._known.popitem(last=False)
@@ -390,9 +356,8 @@ class SharedAlone(Alone):
         """Return the results of these disks; None if no process has them yet."""
         known = super().get(which)
         if known is None and (file := self._file(which)).exists():
-            ran: Ran = pickle.loads(zlib.decompress(file.read_bytes()))
-            super().keep(which, ran)
-            known = Ran(ran)
+            known = pickle.loads(zlib.decompress(file.read_bytes()))
+            super().keep(which, known)
         return known
 
     def keep(self, which: str, pump: Pump | Ran) -> None:
@@ -401,7 +366,7 @@ class SharedAlone(Alone):
         file = self._file(which)
         if not file.exists():
             part = file.with_suffix(f".{os.getpid()}")
-            part.write_bytes(zlib.compress(pickle.dumps(Ran(pump)), 1))
+            part.write_bytes(zlib.compress(pickle.dumps(Ran.of(pump)), 1))
             part.replace(file)
 
     def _file(self, which: str) -> Path:
@@ -445,8 +410,7 @@ def taken(
     Raises UsageError if the load ended before an event.
     """
     run = pump.run
-    if not isinstance(run, LivedRun):
-        return []
+    assert isinstance(run, LivedRun)
     of_step = {step: event for event, step in steps_of(events, volume_bytes).items()}
     if run.to_come:
         missed, end = of_step[run.to_come[0]], span(run.now_ns - run.shift_ns)
@@ -454,26 +418,16 @@ def taken(
             f"--event {missed.text}: the load ends after {end}, before this event; specify an "
             "earlier time"
         )
-    result = []
-    for each in run.happened:
-        event = of_step[each.step]
-        result.append(
-            Taken(
-                event.what,
-                event.text,
-                each.step.at_ns,
-                each.held_ns - each.begun_ns,
-                each.step.down_ns,
-                each.cached_pages * page_bytes,
-                each.dirty_bytes,
-                each.cached_after_pages * page_bytes,
-                each.dirty_after_bytes,
-                each.removed_load_ns,
-                _lost(each, pump.writes(), load) if event.ssd else None,
-                pump.backup if event.backup else None,
-            )
+    return [
+        Taken(
+            event.what, event.text, each.step.at_ns, each.held_ns - each.begun_ns,
+            each.step.down_ns, each.cached_pages * page_bytes, each.dirty_bytes,
+            each.cached_after_pages * page_bytes, each.dirty_after_bytes, each.removed_load_ns,
+            _lost(each, pump.writes(), load) if event.ssd else None,
+            pump.backup if event.backup else None,
         )
-    return result
+        for event, each in ((of_step[one.step], one) for one in run.happened)
+    ]  # fmt: skip
 
 
 def _lost(event: Happened, writes: tuple[Ints, Ints], load: Iterable[Batch]) -> Lost:
@@ -612,7 +566,7 @@ def go_on(task: Task, mode: str, builds: Sequence[Build], pumps: Sequence[Pump |
                 now_ns = able[0][0].run.now_ns
                 task.report(Progress(done, load.rows.rows, now_ns, is_later=True))
     for run, pump in able:
-        pump.collector.later = Later(run.collector.ledger, run.counters(), load.captured)
+        pump.collector.later = Later(run.collector.ledger, run.counters, load.captured)
 
 
 def look_back(task: Task, mode: str, plain: Pump | Ran) -> None:
@@ -640,10 +594,10 @@ def _off(task: Task, mode: str, plain: Pump | Ran) -> float | None:
     before = task._replace(trace=early, summary=early.summary(), report=None, begin=None)
     if before.summary.reads + before.summary.writes == 0:
         return None
-    builds = [partial(_built, sites[0], mode, is_plain=True)]
-    builds += [partial(_built, site, mode, is_plain=False) for site in sites]
+    builds = [partial(building.machine, sites[0], mode, pages=0)]
+    builds += [partial(building.machine, each, mode, pages=each.cache.pages(0)) for each in sites]
     seen, came = (
-        pumped(part, mode, [build(volume_bytes) for build in some], RecordedLatencies(), None, True)
+        pumped(part, mode, [build(volume_bytes) for build in some], in_pairs=True)
         for part, some in ((before, builds), (task._replace(report=None), builds[1:]))
     )
     assert seen is not None
@@ -670,13 +624,8 @@ def _site(scenario: Scenario, size_bytes: int) -> Scenario:
     return dataclasses.replace(scenario, cache=cache)
 
 
-def _built(site: Scenario, mode: str, volume_bytes: int, is_plain: bool) -> Machine:
-    pages = 0 if is_plain else site.cache.pages(0)
-    return building.machine(site, mode, volume_bytes, pages, COLD_START)
-
-
 def _known_of(run: Pump | Ran) -> tuple[Collector, Counters]:
-    return run.collector, Counters(run.counters())
+    return run.collector, run.counters
 
 
 def _about(site: Scenario) -> dict[str, object]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hybridsim.foundation.arrays import Ints, runs
 from hybridsim.foundation.codes import Flag, Op
+from hybridsim.foundation.histogram import Distribution
 from hybridsim.foundation.in_notebooks import table_html
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import counted, span
@@ -111,6 +112,7 @@ class Summary:
     warnings: list[TraceWarning]
     address_map: AddressMap
     requests_sha256: str  # of the requests, independent of the file format
+    recorded: Distribution  # latencies of reads and writes, from arrival to completion
 
     def __repr__(self) -> str:
         words = ", ".join(value for name, value in self._rows() if name != "data touched")
@@ -212,6 +214,7 @@ class Tally:
         self.footprint = Footprint()
         self.address_map = AddressMap()
         self.hash = RequestsHash()
+        self.recorded = Distribution()
         self._end = {Op.READ: -1, Op.WRITE: -1}  # of the last request of each direction
 
     def add(self, chunk: Requests) -> None:
@@ -243,6 +246,11 @@ class Tally:
         self.incomplete += int((chunk.complete_ns == UNKNOWN).sum())
         self.errors += int((chunk.flags & Flag.ERROR != 0).sum())
         self.requeues += int((chunk.flags & Flag.REQUEUED != 0).sum())
+        # A completion before the first arrival counts as one at that time, as in a replay.
+        took_ns = np.maximum(chunk.complete_ns, self._first_ns) - chunk.arrival_ns
+        self.recorded += Distribution.of(
+            took_ns[data & (chunk.complete_ns != UNKNOWN) & (took_ns >= 0)]
+        )
 
 
 def summarize(chunks: Iterable[Requests], first_ns: int | None = None) -> Tally:

@@ -314,6 +314,7 @@ class Trace:
             warnings=[*self.warnings, *failed.list()],
             address_map=tally.address_map,
             requests_sha256=tally.hash.hexdigest(),
+            recorded=tally.recorded,
         )
 
 

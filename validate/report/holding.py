@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 from hybridsim.answers.comparison import Comparison, Tolerances, compare
-from hybridsim.answers.measurements.gathering import gather
+from hybridsim.answers.measurements import gather
 from hybridsim.answers.measurements.measurement import CACHE, Measurement, Name
 from validate.report import chance
 from validate.report.bounds import judged

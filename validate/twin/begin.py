@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridsim.answers.measurements.gathering import gather
+from hybridsim.answers.measurements import gather
 from hybridsim.answers.measurements.measurement import SECOND
 from hybridsim.foundation.arrays import Floats
 from hybridsim.workloads.fio.requests import Pace

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hybridsim.answers.fitting.fio_results import Point, read
+from hybridsim.answers.fitting.fio import Point, read
 from hybridsim.foundation.units import format_rate, format_time, parse_rate, parse_time
 from validate.twin.record import SECOND, Bare
 

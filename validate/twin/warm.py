@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hybridsim.answers.measurements.gathering import settled
+from hybridsim.answers.measurements import settled
 from hybridsim.answers.measurements.measurement import CACHE, HIT_RATIO, SECOND, Measurement, Name
 from hybridsim.show.fio_json import measurement
 from hybridsim.workloads.fio.job import jobs_of

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.answers.measurements.gathering import gather
+from hybridsim.answers.measurements import gather
 from hybridsim.answers.measurements.samples import DM_CACHE, OPEN_CAS, WRITECACHE, counted
 from hybridsim.foundation.errors import MeasurementError
 from hybridsim.foundation.levels import LEVELS

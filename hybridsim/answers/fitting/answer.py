@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.answers.fidelity import Fidelity
 from hybridsim.foundation.documents import headed
 from hybridsim.foundation.in_notebooks import DataFrame, frame_of
-from hybridsim.foundation.units import format_rate, format_size, format_time, human_time
+from hybridsim.foundation.units import (
+    format_rate,
+    format_size,
+    format_time,
+    human_time,
+    parse_rate,
+    parse_size,
+    parse_time,
+)
 from hybridsim.foundation.version import __version__
+from hybridsim.storage import catalog
 
 if TYPE_CHECKING:
     from hybridsim.scenario import Scenario
@@ -22,6 +32,9 @@ DIGITS = 3  # significant digits that are written
 COMMENT_COLUMN = 36
 ROUNDED = ("ns", "bytes/s", "/s")
 WRITTEN = {"ns": format_time, "bytes": format_size, "bytes/s": format_rate}
+PARSED: dict[str, Callable[[str], float]] = {
+    "ns": parse_time, "bytes": parse_size, "bytes/s": parse_rate, "/s": float,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,12 @@ def assumed(key: str, value: float | str, unit: str, how: str) -> Estimate:
     return Estimate(DRIVE, key, value, unit, determined=False, how=how)
 
 
+def like(drive: str, key: str, unit: str, why: str = "") -> Estimate:
+    """Return a value that the measurement does not determine: that of a drive of the catalog."""
+    value = PARSED[unit](str(catalog.load(drive).rows[key].value))
+    return assumed(key, value, unit, f"{why}as {drive}")
+
+
 # A drive of a fit is all of the array.
 ALONE = Estimate("backing", "kind", "single", determined=False, how="treated as one device")
 
@@ -81,6 +100,18 @@ class Fit:
     used: int  # requests or results that the fit is based on
     notes: list[str] = field(default_factory=list)  # remarks on the measurement and the fit
     fidelity: Fidelity | None = None
+
+    @property
+    def by_key(self) -> dict[str, Estimate]:
+        """The estimates by their keys."""
+        return {one.key: one for one in self.estimates}
+
+    def having(self, more: list[Estimate]) -> Fit:
+        """Return the fit with estimates of the drive, in place of those of the same keys."""
+        new = {one.key: one for one in more}
+        estimates = [new.pop(one.key, one) for one in self.estimates]
+        end = max(place for place, one in enumerate(estimates) if one.table == DRIVE) + 1
+        return replace(self, estimates=[*estimates[:end], *new.values(), *estimates[end:]])
 
     def to_toml(self) -> str:
         """Return the model as a scenario file."""

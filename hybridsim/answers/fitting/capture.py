@@ -9,7 +9,7 @@ import numpy as np
 from hybridsim.answers.fitting import array, flash
 from hybridsim.answers.fitting.answer import Fit
 from hybridsim.answers.fitting.array import Progress
-from hybridsim.answers.fitting.observed import Counts, Marks, Observed
+from hybridsim.answers.fitting.observed import Marks, Observed
 from hybridsim.foundation.arrays import Ints
 from hybridsim.foundation.errors import FitError
 from hybridsim.foundation.units import human_size, human_time
@@ -30,9 +30,9 @@ CLIFF_TIMES = 2.0  # slowest part before a cliff, to the fastest after it
 HOW_TO_CAPTURE = "capture with: sudo blktrace -d /dev/DISK -w 600 -o capture"
 
 
-def fit(name: str, observed: Observed, counts: Counts, progress: Progress) -> Fit:
+def fit(name: str, observed: Observed, progress: Progress) -> Fit:
     """Determine the kind of device and fit its parameters; raise FitError if impossible."""
-    _check(name, observed, counts)
+    _check(name, observed)
     scattered = _scattered(observed)
     both = scattered & ~observed.is_write, scattered & observed.is_write
     is_of_reads = both[0].sum() >= FEWEST_RANDOM
@@ -45,7 +45,7 @@ def fit(name: str, observed: Observed, counts: Counts, progress: Progress) -> Fi
     reads, writes = (_calm(observed, each) for each in both)
     sample = reads if is_of_reads else writes
     median_ns = float(np.median(sample))
-    notes = [*_notes(counts)]
+    notes = [*_notes(observed)]
     if median_ns < FLASH_NS:
         _check_one_kind(name, sample)
         notes += _cliffs(observed)
@@ -77,8 +77,8 @@ def _calm(observed: Observed, chosen: Marks) -> Ints:
     return latency_ns[under_way <= max(2, np.percentile(under_way, 10))]
 
 
-def _check(name: str, observed: Observed, counts: Counts) -> None:
-    if not counts.used and counts.incomplete:
+def _check(name: str, observed: Observed) -> None:
+    if not observed.rows and observed.incomplete:
         raise FitError(
             f"{name}: has no completions, so there are no times to fit to; {HOW_TO_CAPTURE}"
         )
@@ -88,7 +88,7 @@ def _check(name: str, observed: Observed, counts: Counts) -> None:
             f"are needed; {HOW_TO_CAPTURE}"
         )
 
-    share = counts.incomplete / counts.requests
+    share = observed.incomplete / observed.requests
     if share > INCOMPLETE_SHARE:
         raise FitError(
             f"{name}: {share:.0%} of its requests have no completion, so it is unknown how many "
@@ -185,13 +185,13 @@ def _cliff(these: Observed, what: str, cause: str) -> Iterator[str]:
     )
 
 
-def _notes(counts: Counts) -> Iterator[str]:
-    if counts.by_arrival:
+def _notes(observed: Observed) -> Iterator[str]:
+    if observed.by_arrival:
         yield (
             "The capture has no dispatch times: latencies are from queueing to completion, and "
             "include the waiting in the host's scheduler."
         )
-    if counts.incomplete:
-        yield f"Left out: {counted(counts.incomplete, 'request')} without both times."
-    if counts.used < counts.requests * 0.9 - counts.incomplete:
-        yield f"Fitted to {counts.used:,} of {counts.requests:,} requests, evenly spaced."
+    if observed.incomplete:
+        yield f"Left out: {counted(observed.incomplete, 'request')} without both times."
+    if observed.rows < observed.requests * 0.9 - observed.incomplete:
+        yield f"Fitted to {observed.rows:,} of {observed.requests:,} requests, evenly spaced."

@@ -12,12 +12,14 @@ nearly always: then the fastest of four take longer by that time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from hybridsim.answers.fitting.answer import ALONE, DRIVE, NAME, Estimate, Fit, assumed
+from hybridsim.answers.fitting.answer import ALONE, DRIVE, NAME, Estimate, Fit, assumed, like
 from hybridsim.answers.fitting.array import (
     MEAN_ROOT,
     MEAN_SHARE,
@@ -34,15 +36,17 @@ from hybridsim.answers.fitting.capture import (
     SLOW_SHARE,
 )
 from hybridsim.answers.fitting.disks import MINUTE_MS, NUMBERS, USUAL_RPM
-from hybridsim.answers.fitting.fio_results import Point
 from hybridsim.answers.fitting.flash import CROWDED, KIB4, map_unit, of_ssd
 from hybridsim.answers.fitting.rotations import Rotations, quantiles, rotations
+from hybridsim.answers.measurements import NONSENSE, fio_json
+from hybridsim.answers.measurements.measurement import COMPLETION
 from hybridsim.foundation.errors import FitError
-from hybridsim.foundation.units import human_rate, human_time, parse_rate, parse_size, parse_time
-from hybridsim.storage import catalog
+from hybridsim.foundation.reading import whole_text
+from hybridsim.foundation.units import human_rate, human_time
+from hybridsim.workloads.fio.options import each_direction, size
 
 MS = 1e6
-LIKE_DISK = "hgst-ultrastar-7k8"
+LIKE_DISK, RATES = "hgst-ultrastar-7k8", ("rate_outer", "rate_inner")
 LIKE_SATA, LIKE_NVME = "samsung-pm883-960gb", "samsung-pm9a3-1920gb"
 SATA_BYTES_PER_S = 600_000_000  # of the link
 PERCENTS = (0.5, 99.0)  # fitted percentiles; those beyond have few requests and other causes
@@ -90,6 +94,147 @@ HOW = (
     "Measure with fio --direct=1 --rw=randread --bs=4k --iodepth=1 (and 2, 4, ... 32) "
     "--output-format=json over the whole device"
 )
+
+# The parts of fio's results (--output-format=json or json+) that a fit uses.
+DIRECTIONS = ("read", "write")
+DEVICES = ("/dev/", "\\\\.\\")  # how names of devices begin, on Unix and on Windows
+NVME = "/dev/nvme"  # of Linux
+LARGEST = 1e18  # limit of all numbers: 30 years in ns
+USUAL = 95.0  # per cent of the requests that have a usual latency
+FEWEST = 5  # percentiles up to there that determine a mean
+
+
+@dataclass(frozen=True)
+class Point:
+    """The results of one job in one direction."""
+
+    source: str  # file and job
+    direction: str  # read or write
+    pattern: str  # fio's rw: randread, read, randrw, ...
+    block_bytes: int
+    depth: int  # requests kept outstanding by all its processes together
+    is_direct: bool
+    is_even: bool  # offsets are uniform over the file or device
+    requests: int
+    iops: float
+    bytes_per_s: float
+    mean_ns: float
+    percentiles_ns: dict[float, float]  # of the completion latency, by per cent
+    on_file: bool = False  # measured on a file of a file system, not on a whole device
+    is_nvme: bool = False  # as the device's name says
+
+    @property
+    def median_ns(self) -> float:
+        """Median of the completion latency; the mean if it is not reported."""
+        return self.percentiles_ns.get(50.0, self.mean_ns)
+
+    @property
+    def usual_ns(self) -> float:
+        """Mean completion latency of the fastest 95 %: rare stalls are no latency of a drive."""
+        percents = [each for each in sorted(self.percentiles_ns) if each <= USUAL]
+        if len(percents) < FEWEST or percents[-1] < USUAL:
+            return self.mean_ns
+        values = [self.percentiles_ns[each] for each in percents]
+        ends = [0.0, *percents], [values[0], *values]
+        return float(np.trapezoid(ends[1], ends[0])) / USUAL
+
+    @property
+    def own_ns(self) -> float:
+        """Time that fio and the kernel take for a request beside its completion latency.
+
+        Only of requests one at a time, where nothing else is in the way; 0 of others.
+        """
+        alone = self.depth == 1 and self.iops > 0 and self.mean_ns > 0
+        return max(1e9 / self.iops - self.mean_ns, 0.0) if alone else 0.0
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the job only reads or only writes, at random offsets."""
+        return self.pattern == f"rand{self.direction}"
+
+
+def looks_like_fio(path: str) -> bool:
+    """Return whether a file is fio's JSON, which messages may precede."""
+    try:
+        with Path(path).open("rb") as stream:
+            head = stream.read(1 << 16)
+    except OSError:
+        return False
+    return b'"fio version"' in head and b"{" in head
+
+
+def read(paths: list[str]) -> list[Point]:
+    """Return the points of all files; raise MeasurementError if one is not fio's JSON."""
+    points = []
+    for path in paths:
+        try:
+            text = whole_text(path, FitError, fio_json.LARGEST_BYTES, errors="replace")
+            for job in fio_json.load(path, text)["jobs"]:
+                points += _points(path, job)
+        except NONSENSE as error:
+            raise FitError(f"{path}: damaged, or not JSON of fio ({error!r})") from error
+        if not all(_is_sound(one) for one in points):
+            raise FitError(f"{path}: damaged: a rate or latency is negative or not a number")
+    if not points:
+        raise FitError(
+            f"{', '.join(paths)}: no job read or wrote any data, or what it did is reported as one "
+            "sum (unified_rw_reporting=mixed)"
+        )
+    return points
+
+
+def _is_sound(one: Point) -> bool:
+    numbers = [one.iops, one.bytes_per_s, one.mean_ns, *one.percentiles_ns.values()]
+    return (
+        all(0 <= each < LARGEST for each in (*numbers, one.requests, one.block_bytes, one.depth))
+        and min(one.requests, one.block_bytes, one.depth) > 0
+        and all(0 <= each <= 100 for each in one.percentiles_ns)
+    )
+
+
+def _points(path: str, job: dict[str, Any]) -> list[Point]:
+    options = job["options"]
+    name = str(options.get("filename", ""))
+    # The options name a file or a folder, and no device.
+    is_on_file = "directory" in options or (name != "" and not name.startswith(DEVICES))
+    result = []
+    for direction in DIRECTIONS:
+        part = job.get(direction, {})
+        if not part.get("total_ios"):
+            continue
+        latency, unit_ns = fio_json.in_ns(part, COMPLETION)
+        percentiles = latency.get("percentile") or {}
+        result.append(
+            Point(
+                f"{path}, job {job.get('jobname', '?')}",
+                direction,
+                str(options.get("rw", options.get("readwrite", "read"))),
+                _block_bytes(options, direction),
+                int(options.get("iodepth", 1)) * int(options.get("numjobs", 1)),
+                str(options.get("direct", "0")) == "1",
+                str(options.get("random_distribution", "random")) == "random",
+                int(part["total_ios"]),
+                float(part.get("iops", 0.0)),
+                float(part.get("bw_bytes", 1024 * part.get("bw", 0))),
+                unit_ns * float(latency.get("mean", 0.0)),
+                {float(name): unit_ns * float(value) for name, value in percentiles.items()},
+                is_on_file,
+                name.startswith(NVME),
+            )
+        )
+    return result
+
+
+def _block_bytes(options: dict[str, Any], direction: str) -> int:
+    """Return the block size in bytes, as fio reads it: `4k,64k` is of reads and writes."""
+    text = str(options.get("bs", options.get("blocksize", "4k")))
+    try:
+        return size(each_direction(text)[DIRECTIONS.index(direction)])
+    except ValueError:
+        return 4096
+
+
+# What they tell.
 
 
 def fit(name: str, points: list[Point]) -> Fit:
@@ -216,8 +361,8 @@ def _disk(name: str, point: Point, notes: list[str]) -> Fit:
             "those of the disk. Measure the whole device (--filename=/dev/...), read only."
         )
     shares = np.array(percents) / 100
-    rows = catalog.load(LIKE_DISK).rows
-    rate = sum(parse_rate(str(rows[key].value)) for key in ("rate_outer", "rate_inner")) / 2
+    rates = [like(LIKE_DISK, key, "bytes/s") for key in RATES]
+    rate = sum(float(each.value) for each in rates) / len(rates)
     measured = np.array([point.percentiles_ns[p] for p in percents])
     transfer_ms = point.block_bytes / rate * 1e3
     seen = measured / MS - transfer_ms
@@ -252,10 +397,8 @@ def _disk_estimates(known: Rotations, ends: tuple[float, float], raw: float) -> 
     base, reach, rotation, linear = known.values()
     rpm = round(MINUTE_MS / rotation)
     how = f"a usual speed; the percentiles alone give {raw:,.0f}" if rpm in USUAL_RPM else ""
-    like = usual_disk(MINUTE_MS / rpm)
-    overhead = min(like["overhead_ms"], base / 2)
+    overhead = min(usual_disk(MINUTE_MS / rpm)["overhead_ms"], base / 2)
     track = min(base - overhead, NUMBERS["track_ms"].high, rotation * SHORTER)
-    rows = catalog.load(LIKE_DISK).rows
     mean = (1 - linear) * MEAN_ROOT + linear * MEAN_SHARE
     ranges = [OVERHEADS_MS, OLD_OVERHEADS_MS] if base > OLD_BASE_MS else [OVERHEADS_MS]
     overheads = np.concatenate([low + (high - low) * EVENLY for low, high in ranges])
@@ -276,12 +419,11 @@ def _disk_estimates(known: Rotations, ends: tuple[float, float], raw: float) -> 
         Estimate(DRIVE, "kind", "hdd"),
         Estimate(DRIVE, "name", NAME),
         Estimate(DRIVE, "rpm", rpm, "rpm", *_rpms(*ends, rpm), how=how),
-        assumed("capacity", parse_size(str(rows["capacity"].value)), "bytes", f"as {LIKE_DISK}"),
+        like(LIKE_DISK, "capacity", "bytes"),
         seek("seek_track_to_track", 0.0, 0.0),
         seek("seek_average", mean, None),
         seek("seek_full", 1.0, 1.0),
-        *(assumed(key, parse_rate(str(rows[key].value)), "bytes/s", f"as {LIKE_DISK}")
-          for key in ("rate_outer", "rate_inner")),
+        *(like(LIKE_DISK, key, "bytes/s") for key in RATES),
         assumed("overhead", overhead * MS, "ns", not_split),
     ]  # fmt: skip
 
@@ -298,13 +440,12 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
     hold_ns = _hold_ns(chosen)
     if hold_ns:
         chosen = [_at_once(one, hold_ns) if one.depth == 1 else one for one in chosen]
-    like = _alike(points)
-    rows = catalog.load(like).rows
+    drive = _alike(points)
     values: dict[str, Estimate] = {}
     for kind in ("read", "write"):
-        values |= _of_kind(kind, [one for one in chosen if one.direction == kind], like)
+        values |= _of_kind(kind, [one for one in chosen if one.direction == kind], drive)
         latency_ns = float(values[f"{kind}_latency"].value)
-        values[f"sequential_{kind}"] = _streamed(kind, points, like, latency_ns)
+        values[f"sequential_{kind}"] = _streamed(kind, points, drive, latency_ns)
     streamed, writes = values["sequential_write"], values["random_write_iops"]
     if streamed.determined and not writes.determined:  # what is measured stands
         least = float(streamed.value) / 0.9 / 131_072 + 1
@@ -321,12 +462,11 @@ def _ssd(name: str, chosen: list[Point], points: list[Point], notes: list[str]) 
     notes = [*notes, *_unwritten(chosen), *_held_back(chosen, hold_ns)]
     if not any(values[f"sequential_{kind}"].determined for kind in ("read", "write")):
         notes.append(
-            f"Larger requests rest on the link of {like}, which measured drives miss by a factor "
+            f"Larger requests rest on the link of {drive}, which measured drives miss by a factor "
             "of two: give sequential results too, or random ones of 128 KiB at depth 32."
         )
-    capacity = parse_size(str(rows["capacity"].value))
     estimates = [
-        *of_ssd(capacity, f"as {like}", values, latency_ns),
+        *of_ssd(like(drive, "capacity", "bytes"), values, latency_ns),
         _map_unit(chosen),
         *_host(chosen),
         *_held(hold_ns),
@@ -399,9 +539,8 @@ def _alike(points: list[Point]) -> str:
     return LIKE_SATA if is_sata and not any(one.is_nvme for one in points) else LIKE_NVME
 
 
-def _of_kind(kind: str, points: list[Point], like: str) -> dict[str, Estimate]:
+def _of_kind(kind: str, points: list[Point], drive: str) -> dict[str, Estimate]:
     """Return the latency at depth 1 and the rate at the greatest depths."""
-    rows = catalog.load(like).rows
     smallest = min((one.block_bytes for one in points), default=0)  # latencies and rates are its
     points = [one for one in points if one.block_bytes == smallest]
     alone = [one for one in points if one.depth == 1 and one.mean_ns > 0]
@@ -412,12 +551,11 @@ def _of_kind(kind: str, points: list[Point], like: str) -> dict[str, Estimate]:
         how = "mean of the fastest 95% at depth 1"
         found = Estimate(DRIVE, latency, value, "ns", *ends, how=how)
     else:
-        how = f"no random {kind}s at depth 1; as {like}"
-        found = assumed(latency, parse_time(str(rows[latency].value)), "ns", how)
+        found = like(drive, latency, "ns", f"no random {kind}s at depth 1; ")
     if crowded := [one for one in points if one.depth > 1]:
         return {latency: found, iops: _highest(kind, iops, crowded)}
-    how = f"no random {kind}s at more than depth 1; as {like}"
-    return {latency: found, iops: assumed(iops, float(rows[iops].scalar), "/s", how)}
+    why = f"no random {kind}s at more than depth 1; "
+    return {latency: found, iops: like(drive, iops, "/s", why)}
 
 
 def _highest(kind: str, key: str, crowded: list[Point]) -> Estimate:
@@ -449,7 +587,7 @@ def _map_unit(points: list[Point]) -> Estimate:
     return map_unit(sizes, np.array([1e9 / fastest[size] for size in sizes.tolist()]))
 
 
-def _streamed(kind: str, points: list[Point], like: str, latency_ns: float) -> Estimate:
+def _streamed(kind: str, points: list[Point], drive: str, latency_ns: float) -> Estimate:
     """Return the rate of sequential requests: measured, or no slower than one random one."""
     key = f"sequential_{kind}"
     rates = [one.bytes_per_s for one in points if one.pattern == kind and one.is_direct]
@@ -464,10 +602,11 @@ def _streamed(kind: str, points: list[Point], like: str, latency_ns: float) -> E
     if best is not None and best.bytes_per_s > 0:
         how = f"random {kind}s of {best.block_bytes // 1024} KiB at depth {best.depth}"
         return Estimate(DRIVE, key, best.bytes_per_s, "bytes/s", how=how)
-    value = float(parse_rate(str(catalog.load(like).rows[key].value)))
-    least = TRANSFERS * KIB4 * 1e9 / latency_ns
-    how = f"as {like}" if value >= least else f"as fast as a random {kind} is short"
-    return assumed(key, max(value, least), "bytes/s", f"no sequential {kind}s; {how}")
+    usual = like(drive, key, "bytes/s", f"no sequential {kind}s; ")
+    value, least = float(usual.value), TRANSFERS * KIB4 * 1e9 / latency_ns
+    if value < least:
+        usual = replace(usual, how=f"no sequential {kind}s; as fast as a random {kind} is short")
+    return replace(usual, value=max(value, least))
 
 
 # Completions that are held.
@@ -502,7 +641,7 @@ def _held(hold: float) -> Iterator[Estimate]:
     """Yield the keys of the host."""
     if hold:
         how = "of several reads at a time the fastest fifth takes so much longer than of one"
-        like = f"as {LIKE_CONTROLLER}"
+        why = f"as {LIKE_CONTROLLER}"
         yield Estimate("host", "hold", hold, "ns", how=how)
-        yield Estimate("host", "hold_from", HOLD_FROM, determined=False, how=like)
-        yield Estimate("host", "hold_within", HOLD_WITHIN_NS, "ns", determined=False, how=like)
+        yield Estimate("host", "hold_from", HOLD_FROM, determined=False, how=why)
+        yield Estimate("host", "hold_within", HOLD_WITHIN_NS, "ns", determined=False, how=why)

@@ -15,16 +15,15 @@ equally long whatever their size, nothing is known: s may be large.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar, nnls
 
-from hybridsim.answers.fitting.answer import ALONE, DRIVE, NAME, Estimate, Fit, assumed
+from hybridsim.answers.fitting.answer import ALONE, DRIVE, NAME, Estimate, Fit, assumed, like
 from hybridsim.answers.fitting.observed import Observed
 from hybridsim.foundation.arrays import Floats, Ints
-from hybridsim.foundation.units import human_time, parse_rate, parse_time
-from hybridsim.storage import catalog
+from hybridsim.foundation.units import human_time
 
 KIB4 = 4096
 FEWEST = 50  # minimum reads or writes to the idle device
@@ -179,23 +178,23 @@ def _estimated(value: float, resampled: Floats) -> Estimated:
 
 def answer(name: str, observed: Observed, flash_fit: FlashFit, notes: list[str]) -> Fit:
     """Return a fit as the keys of a datasheet."""
-    rows = catalog.load(LIKE).rows
     interval, latencies = flash_fit.interval_ns, flash_fit.latency_ns
     latency = latencies.get("read") or latencies.get("write")
     pace = f"{S_NS / interval.value:,.0f} requests a second" if interval else "unknown rate"
     each = human_time(latency.value) if latency else "unknown"
     keys = [
-        *(_latency(flash_fit, kind, parse_time(rows[f"{kind}_latency"].scalar)) for kind in KINDS),
-        *(_iops(flash_fit, kind, rows[f"random_{kind}_iops"].scalar) for kind in KINDS),
-        _link(flash_fit, parse_rate(str(rows["sequential_read"].value))),
+        *(_latency(flash_fit, kind) for kind in KINDS),
+        *(_iops(flash_fit, kind) for kind in KINDS),
+        _link(flash_fit),
     ]
     link, writes = float(keys[-1].value), float(keys[-2].value)
     streamed = min(link, 0.9 * writes * STREAM_BYTES)
     keys.append(assumed("sequential_write", streamed, "bytes/s", "as reads"))
     longest_ns = max((one.value for one in latencies.values()), default=1e3)
-    capacity = max(-(-observed.end_bytes // 2**20), 1) * 2**20
+    whole = max(-(-observed.end_bytes // 2**20), 1) * 2**20
+    capacity = assumed("capacity", whole, "bytes", "the addresses touched")
     estimates = [
-        *of_ssd(capacity, "the addresses touched", {one.key: one for one in keys}, longest_ns),
+        *of_ssd(capacity, {one.key: one for one in keys}, longest_ns),
         # how long writes of each size keep a drive busy is lost in the waits of its dies
         _unknown("a capture does not show it"),
     ]
@@ -203,9 +202,7 @@ def answer(name: str, observed: Observed, flash_fit: FlashFit, notes: list[str])
     return Fit(name, words, estimates, observed.rows, notes)
 
 
-def of_ssd(
-    capacity: int, how: str, keys: Mapping[str, Estimate], longest_ns: float
-) -> list[Estimate]:
+def of_ssd(capacity: Estimate, keys: Mapping[str, Estimate], longest_ns: float) -> list[Estimate]:
     """Return these keys of an SSD with its kind, its capacity and the dies that they need."""
     reads, streamed = (float(keys[key].value) for key in ("random_read_iops", "sequential_read"))
     dies = int(max(reads, streamed / KIB4) * longest_ns / S_NS) + 2
@@ -213,31 +210,30 @@ def of_ssd(
         ALONE,
         Estimate(DRIVE, "kind", "ssd"),
         Estimate(DRIVE, "name", NAME),
-        assumed("capacity", capacity, "bytes", how),
+        capacity,
         *keys.values(),
         assumed("dies", dies, "", "the minimum for these rates"),
     ]
 
 
-def _latency(flash_fit: FlashFit, kind: str, assumed_ns: int) -> Estimate:
+def _latency(flash_fit: FlashFit, kind: str) -> Estimate:
     key = f"{kind}_latency"
     one = flash_fit.latency_ns.get(kind)
     if one is None:
+        why = f"{flash_fit.undetermined[key]}; "
         other = next(iter(flash_fit.latency_ns.values()), None)
-        value = other.value if other else assumed_ns
-        other_kind = "writes" if kind == "read" else "reads"
-        why = f"{flash_fit.undetermined[key]}; as {other_kind if other else LIKE}"
-        return assumed(key, value, "ns", why)
+        if other is None:
+            return like(LIKE, key, "ns", why)
+        return assumed(key, other.value, "ns", f"{why}as {'writes' if kind == 'read' else 'reads'}")
     how = "median of 4 KiB at the idle device"
     return Estimate(DRIVE, key, one.value, "ns", one.low, one.high, how=how)
 
 
-def _iops(flash_fit: FlashFit, kind: str, usual: str | int) -> Estimate:
+def _iops(flash_fit: FlashFit, kind: str) -> Estimate:
     """Return the highest rate of requests, at least that of one request at a time."""
     key, interval = f"random_{kind}_iops", flash_fit.interval_ns
     if interval is None:
-        how = f"{flash_fit.undetermined['interval']}; as {LIKE}"
-        return assumed(key, float(usual), "/s", how)
+        return like(LIKE, key, "/s", f"{flash_fit.undetermined['interval']}; ")
     alone = flash_fit.latency_ns.get(kind)
     minimum = S_NS / alone.value if alone else 0.0
     ends = (interval.value, interval.high, interval.low)
@@ -245,13 +241,14 @@ def _iops(flash_fit: FlashFit, kind: str, usual: str | int) -> Estimate:
     return Estimate(DRIVE, key, value, "/s", low, high, how="explains the waiting times best")
 
 
-def _link(flash_fit: FlashFit, usual: int) -> Estimate:
+def _link(flash_fit: FlashFit) -> Estimate:
     rate = flash_fit.bytes_per_s
     shortest_ns = min((one.value for one in flash_fit.latency_ns.values()), default=S_NS)
     minimum = 2 * KIB4 * S_NS / shortest_ns  # 4 KiB cross the link in half their latency
     if rate is None or rate.value < minimum:
-        how = f"{flash_fit.undetermined.get('rate', 'the fit contradicts the latency')}; as {LIKE}"
-        return assumed("sequential_read", max(float(usual), minimum), "bytes/s", how)
+        why = flash_fit.undetermined.get("rate", "the fit contradicts the latency")
+        usual = like(LIKE, "sequential_read", "bytes/s", f"{why}; ")
+        return replace(usual, value=max(float(usual.value), minimum))
     how = "from the size of requests"
     return Estimate(DRIVE, "sequential_read", rate.value, "bytes/s", rate.low, rate.high, how=how)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +33,9 @@ class Observed:
     is_write: Marks
     stretch: Ints  # number of the stretch of each request; requests between stretches are dropped
     end_bytes: int  # the end of the highest extent in the whole capture
+    requests: int = 0  # in the whole capture
+    incomplete: int = 0  # of these, reads and writes without both times
+    by_arrival: bool = False  # no dispatch times: latencies are from queueing to completion
 
     @property
     def rows(self) -> int:
@@ -44,8 +49,10 @@ class Observed:
 
     def of(self, chosen: Marks | slice) -> Observed:
         """Return the chosen requests."""
-        columns = {name: each for name, each in vars(self).items() if name != "end_bytes"}
-        return replace(self, **{name: each[chosen] for name, each in columns.items()})
+        columns: dict[str, Any] = {
+            name: each[chosen] for name, each in vars(self).items() if isinstance(each, np.ndarray)
+        }
+        return replace(self, **columns)
 
     def outstanding(self) -> Ints:
         """Return the number of requests at the device when each was dispatched, with itself."""
@@ -84,40 +91,39 @@ class Observed:
         return entered
 
 
-@dataclass
-class Counts:
-    """Numbers of requests of a capture, counted while it is read."""
-
-    requests: int = 0
-    used: int = 0
-    incomplete: int = 0
-    by_arrival: bool = False  # no dispatch times: latencies are from queueing to completion
-
-
-def observe(chunks: Iterator[Requests], by_arrival: bool = False) -> tuple[Observed, Counts]:
-    """Return a sample of the requests, evenly spaced stretches, and counts; in bounded memory."""
-    counts = Counts(by_arrival=by_arrival)
+def observe(chunks: Iterator[Requests], by_arrival: bool = False) -> Observed:
+    """Return a sample of the requests, evenly spaced stretches; in bounded memory."""
+    counts: Counter[str] = Counter()
     kept: list[Requests] = []
     every, end = 1, 0
-    for number, stretch in enumerate(_cut(chunks, counts)):
+    for number, stretch in enumerate(_cut(chunks, by_arrival, counts)):
         end = max(end, int((stretch.offset_bytes + stretch.length_bytes).max()))
         if number % every == 0:
             kept.append(stretch)
         if len(kept) > STRETCHES_MAX:
             kept, every = kept[::2], every * 2
-    return _columns(kept, end, every > 1, counts), counts
+    rows = joined(kept)
+    numbers = np.repeat(np.arange(len(kept)) * (every > 1), [one.rows for one in kept])
+    begun = rows.arrival_ns if by_arrival else rows.dispatch_ns
+    order = np.lexsort((begun, numbers))
+    columns = begun, rows.complete_ns, rows.offset_bytes, rows.length_bytes
+    dispatch, complete, offset, length = (column[order].astype(np.int64) for column in columns)
+    return Observed(
+        dispatch, complete, offset, length, rows.op[order] == Op.WRITE, numbers[order], end,
+        counts["requests"], counts["incomplete"], by_arrival,
+    )  # fmt: skip
 
 
-def _cut(chunks: Iterator[Requests], counts: Counts) -> Iterator[Requests]:
-    """Yield the reads and writes that have both times, STRETCH requests at a time."""
+def _cut(chunks: Iterator[Requests], by_arrival: bool, counts: Counter[str]) -> Iterator[Requests]:
+    """Yield the reads and writes that have both times, STRETCH requests at a time; count others."""
     waiting: list[Requests] = []
     held = 0
     for chunk in chunks:
-        counts.requests += chunk.rows
-        begun = chunk.arrival_ns if counts.by_arrival else chunk.dispatch_ns
+        counts["requests"] += chunk.rows
+        begun = chunk.arrival_ns if by_arrival else chunk.dispatch_ns
         moves = (chunk.op <= Op.WRITE) & (chunk.length_bytes > 0)
         whole = moves & (chunk.complete_ns != UNKNOWN) & (begun != UNKNOWN)
-        counts.incomplete += int((moves & ~whole).sum())
+        counts["incomplete"] += int((moves & ~whole).sum())
         waiting.append(Requests._make(column[whole] for column in chunk))
         held += waiting[-1].rows
         while held >= STRETCH:
@@ -127,15 +133,3 @@ def _cut(chunks: Iterator[Requests], counts: Counts) -> Iterator[Requests]:
             held -= STRETCH
     if held:
         yield joined(waiting)
-
-
-def _columns(kept: list[Requests], end_bytes: int, with_gaps: bool, counts: Counts) -> Observed:
-    rows = joined(kept)
-    stretch = np.repeat(np.arange(len(kept)) * with_gaps, [one.rows for one in kept])
-    begun = rows.arrival_ns if counts.by_arrival else rows.dispatch_ns
-    order = np.lexsort((begun, stretch))
-    counts.used = rows.rows
-    columns = begun, rows.complete_ns, rows.offset_bytes, rows.length_bytes
-    dispatch, complete, offset, length = (column[order].astype(np.int64) for column in columns)
-    is_write = rows.op[order] == Op.WRITE
-    return Observed(dispatch, complete, offset, length, is_write, stretch[order], end_bytes)

@@ -27,7 +27,6 @@ from hybridsim.answers.measurements.measurement import (
     distribution,
 )
 from hybridsim.foundation.errors import MeasurementError
-from hybridsim.foundation.levels import LEVELS
 from hybridsim.foundation.reading import objects
 
 KINDS = (LATENCY, COMPLETION, SUBMISSION)
@@ -143,4 +142,3 @@ def _own(measurement: Measurement, own: Mapping[str, Any]) -> None:
     times = columns.pop("time_ns", None)
     if times is not None:
         measurement.counters |= {name: Samples(times, each) for name, each in columns.items()}
-        measurement.levels |= LEVELS & columns.keys()

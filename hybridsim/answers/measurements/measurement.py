@@ -18,7 +18,6 @@ from hybridsim.answers.intervals import Blocks
 from hybridsim.foundation.arrays import Floats, Ints
 from hybridsim.foundation.errors import MeasurementError
 from hybridsim.foundation.histogram import Distribution, bin_of
-from hybridsim.foundation.levels import LEVELS
 
 SECOND, MILLISECOND, MICROSECOND = 10**9, 10**6, 10**3
 IOPS, BANDWIDTH, REQUESTS, BYTES, RUNTIME = "IOPS", "bandwidth", "requests", "bytes", "runtime"
@@ -109,7 +108,6 @@ class Measurement:
     curves: dict[Name, Curve] = field(default_factory=dict)
     latencies: dict[Name, Distribution] = field(default_factory=dict)
     counters: dict[str, Samples] = field(default_factory=dict)  # of the cache
-    levels: set[str] = field(default_factory=set)  # counters that are levels, not counts
     notes: list[str] = field(default_factory=list)
     is_instant: bool = False  # submission takes no time: lat is clat
     begin_s: float | None = None  # start of the load on the clock of the samples
@@ -140,7 +138,7 @@ class Measurement:
                 f"{', '.join(other.sources)}: {both[0]} is also reported by "
                 f"{', '.join(self.sources)}: specify the files of one run"
             )
-        for name in ("figures", "curves", "latencies", "counters", "groups", "levels"):
+        for name in ("figures", "curves", "latencies", "counters", "groups"):
             setattr(self, name, getattr(self, name) | getattr(other, name))
         for name in ("sources", "jobs", "notes"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -164,4 +162,4 @@ def sampled(name: str, rows: npt.ArrayLike, counters: Iterable[str]) -> Measurem
     """Return the counters of a file's rows: uptime in ns, then the value of each counter."""
     time_ns, *columns = np.array(rows, np.int64).T
     samples = {counter: Samples(time_ns, each) for counter, each in zip(counters, columns)}
-    return Measurement([name], counters=samples, levels=set(LEVELS & samples.keys()))
+    return Measurement([name], counters=samples)

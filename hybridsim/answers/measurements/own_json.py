@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,12 +23,11 @@ from hybridsim.answers.measurements.measurement import (
     distribution,
 )
 from hybridsim.foundation.errors import MeasurementError
-from hybridsim.foundation.levels import LEVELS
 
 SERVED = "hybridsim.served/1"
 
 
-class _Own(ABC):
+class _Own:
     schema: str
     command: str
 
@@ -53,9 +51,8 @@ class _Own(ABC):
             ) from error
         return result
 
-    @abstractmethod
     def _take(self, whole: Mapping[str, Any], result: Measurement) -> None:
-        """Put the figures of a document into a measurement."""
+        raise NotImplementedError
 
 
 class Replayed(_Own):
@@ -108,7 +105,6 @@ class Served(_Own):
         series = {key: np.array(column, np.int64) for key, column in whole["series"].items()}
         times = series.pop("time_ns")
         result.counters = {name: Samples(times, column) for name, column in series.items()}
-        result.levels = set(LEVELS & series.keys())
 
 
 def _put(measurement: Measurement, what: str, part: Mapping[str, Any]) -> None:

@@ -123,20 +123,9 @@ class OpenCas(Lines):
 
         Columns that are absent in a release of casadm are left out.
         """
-        header, *lines = list(csv.reader(text.splitlines()))
-        at = {counter: header.index(one) for counter, one in OPEN_CAS.items() if one in header}
-        rows = []
-        for number, fields in enumerate(lines, 2):
-            try:
-                values = [int(fields[place]) for place in at.values()]
-                rows.append([round(float(fields[0]) * SECOND), *values])
-            except (ValueError, IndexError):
-                raise MeasurementError(
-                    f"{name}:{number}: not a line of uptime and the values of its header"
-                ) from None
-        if not rows:
-            raise MeasurementError(f"{name}: no samples below the header")
-        return sampled(name, rows, at)
+        header, *rows = csv.reader(text.splitlines())
+        columns = {counter: one for counter, one in OPEN_CAS.items() if one in header}
+        return sampled(name, _values(name, header, rows, columns.values()), columns)
 
 
 class Bcache(Lines):
@@ -152,14 +141,17 @@ class Bcache(Lines):
 
     def read(self, name: str, text: str) -> Measurement:
         """Return the counters over uptime; raise MeasurementError for a line unlike the header."""
-        header, *rows = _words(text)
-        chosen = [at for at, each in enumerate(header) if each in BCACHE]
-        chosen = [at for at in chosen if any(row[at : at + 1] != ["-"] for row in rows)]
-        time_ns, columns = _columns(name, rows, chosen)
+        header, *rows = (line.split() for line in text.splitlines())
+        chosen = [
+            each
+            for at, each in enumerate(header)
+            if each in BCACHE and any(row and row[at : at + 1] != ["-"] for row in rows)
+        ]
+        time_ns, *columns = _values(name, header, rows, chosen).T
         result = Measurement([name])
-        for at, values in zip(chosen, columns):
+        for counter, values in zip(chosen, columns):
             moved = np.append(True, np.diff(values) != 0)
-            result.counters[header[at]] = Samples(_moments(time_ns, moved), values[moved])
+            result.counters[counter] = Samples(_moments(time_ns, moved), values[moved])
         ignored = [each for each in header[1:] if each not in result.counters]
         if ignored:
             result.notes.append(f"{name}: ignored: {', '.join(ignored)}")
@@ -191,33 +183,35 @@ class OfServe(Lines):
 
     def read(self, name: str, text: str) -> Measurement:
         """Return the counters over uptime; raise MeasurementError for a line unlike the header."""
-        header, *rows = _words(text)
-        for row in rows:
-            if len(row) != len(header):
-                words = f"{len(row)} values, not {len(header)}"
-                raise MeasurementError(f"{name}: a line does not match the header ({words})")
-        time_ns, columns = _columns(name, rows, range(1, len(header)))
-        return sampled(name, np.array([time_ns, *columns]).T, header[1:])
+        header, *rows = (line.split() for line in text.splitlines())
+        return sampled(name, _values(name, header, rows, header[1:], strict=True), header[1:])
 
 
-def _words(text: str) -> list[list[str]]:
-    return [line.split() for line in text.splitlines() if line.strip()]
+def _values(
+    name: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    chosen: Iterable[str],
+    strict: bool = False,
+) -> Ints:
+    """Return the uptime in ns and the chosen columns of each line below a header.
 
-
-def _columns(
-    name: str, rows: Sequence[Sequence[str]], chosen: Iterable[int]
-) -> tuple[Ints, list[Ints]]:
-    """Return the uptimes in ns, and the chosen columns of lines that begin with an uptime."""
-    chosen = list(chosen)
-    try:
-        table = [[float(row[0]), *(int(row[at]) for at in chosen)] for row in rows]
-    except (ValueError, IndexError) as error:
-        raise MeasurementError(f"{name}: a line does not match the header ({error})") from error
+    A line may be longer than the header, unless `strict`.
+    """
+    chosen, table = list(chosen), []
+    for number, row in enumerate(rows, 2):
+        try:
+            values = dict(zip(header, row, strict=strict)) if row else None
+            if values:
+                uptime_ns = round(float(row[0]) * SECOND)
+                table.append([uptime_ns, *(int(values[each]) for each in chosen)])
+        except (ValueError, KeyError):
+            raise MeasurementError(
+                f"{name}:{number}: not a line of uptime and the values of its header"
+            ) from None
     if not table:
         raise MeasurementError(f"{name}: no samples below the header")
-    uptime_s, *columns = np.array(table).T
-    time_ns = np.rint(uptime_s * SECOND).astype(np.int64)
-    return time_ns, [each.astype(np.int64) for each in columns]
+    return np.array(table, np.int64)
 
 
 class Uptime:

@@ -310,26 +310,27 @@ def disks_over_time(document: Document) -> Chart | None:
 
 def ssds_over_time(document: Document) -> Chart | None:
     """Return the utilisation of the SSDs over time; None if they are unused."""
-    series = document["series"]
-    busy = series["ssd_utilisation"]
-    if not maximum(busy):
-        return None
-    lines = [Line("ssd-busy", "SSD busy", middles(series, end_ns(document)), busy, "area", "real")]
     note = "Share of the time with a request outstanding, as iostat's %util."
-    y = Axis.shares("SSD busy", None)
-    return _over_time(document, "ssd-busy", "SSD utilisation", y, lines, note=note)
+    y, busy = Axis.shares("SSD busy", None), document["series"]["ssd_utilisation"]
+    return _area(document, "ssd-busy", "SSD utilisation", y, busy, note)
 
 
 def written(document: Document) -> Chart | None:
     """Return the bytes per second written to the SSDs; None if they are not counted."""
-    series = document["series"]
-    rates = series["ssd_write_bytes_per_s"]
-    if not any(rates):
-        return None
-    x = middles(series, end_ns(document))
-    lines = [Line("ssd-writes", "written", x, rates, "area", "real")]
+    rates = document["series"]["ssd_write_bytes_per_s"]
     y = Axis.rates(maximum(rates), "written")
-    return _over_time(document, "ssd-writes", "Written to the SSD", y, lines)
+    return _area(document, "ssd-writes", "Written to the SSD", y, rates)
+
+
+def _area(
+    document: Document, gid: str, title: str, y: Axis, values: list[Value], note: str = ""
+) -> Chart | None:
+    """Return a series as an area, with the name of its axis; None if there is nothing of it."""
+    if not maximum(values):
+        return None
+    x = middles(document["series"], end_ns(document))
+    lines = [Line(gid, y.label, x, values, "area", "real")]
+    return _over_time(document, gid, title, y, lines, note=note)
 
 
 # Why reads did not come from the SSD, and where the trace reads and writes.

@@ -27,7 +27,7 @@ import numpy as np
 
 from hybridsim.answers.forecast import NO, UNSURE, WORTH_IT, YES
 from hybridsim.answers.intervals import Interval
-from hybridsim.answers.requirements import COMPARED, Checked, Requirement, check_answerable
+from hybridsim.answers.requirements import Checked, Requirement, check_answerable
 from hybridsim.caches.page.fills import COLD_START, WarmStart
 from hybridsim.foundation.arrays import distinct
 from hybridsim.foundation.documents import in_json
@@ -128,12 +128,9 @@ class Estimate:
         found = []
         for each in self.require:
             figure = self._worn(each.measure) if each.measure in OF_WEAR else self.cached[each.text]
-            if figure is None:
-                found.append(Checked(each, None, False, "the SSD's capacity or rating is unknown"))
-                continue
-            met = COMPARED[each.compared](figure.value, each.bound)
-            interval = Interval(figure.value, figure.low, figure.high, SOURCES)
-            found.append(Checked(each, figure.value, met, "", interval))
+            value, why = figure and figure.value, "the SSD's capacity or rating is unknown"
+            interval = figure and Interval(figure.value, figure.low, figure.high, SOURCES)
+            found.append(Checked(each, value, each.is_met_by(value), why, interval))
         return found
 
     def to_dict(self) -> dict[str, Any]:

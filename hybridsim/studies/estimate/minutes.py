@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybridsim.answers.metrics import BASE_NS, Counters, Kind
+from hybridsim.answers.metrics import BASE_NS, Kind
 from hybridsim.answers.outcome import Outcome
 from hybridsim.answers.sampling import student_reach
 from hybridsim.foundation.arrays import Ints
@@ -232,7 +232,7 @@ class Ran:
 
     def put(self, at: int, pump: Pump, is_open: bool, begin_ns: int, requests: int) -> None:
         """Add the run of a minute, from `begin_ns` on; it has so many requests in all."""
-        outcome = Outcome(pump.collector, Counters(pump.counters()), is_open)
+        outcome = Outcome(pump.collector, pump.counters, is_open)
         end_ns = outcome.end_ns
         phase = outcome.phase(begin_ns, end_ns)
         last_fifth = outcome.phase(end_ns - (end_ns - begin_ns) // 5, end_ns)
