@@ -225,10 +225,9 @@ def _become(user: struct_passwd, state_file: str | None) -> None:
 
 def _begun(pieces: Iterator[Piece]) -> tuple[Iterator[Piece], Piece | None]:
     """Return pieces from the first one with requests or counters on, and that one."""
-    for piece in pieces:
-        if piece.rows.rows or piece.state:
-            return itertools.chain([piece], pieces), piece
-    return iter(()), None
+    rest = itertools.dropwhile(lambda each: not (each.rows.rows or each.state), pieces)
+    begun = next(rest, None)
+    return itertools.chain([begun] if begun else [], rest), begun
 
 
 def _origin_ns(piece: Piece) -> int:
