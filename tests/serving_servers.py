@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from hybridsim.cli.arguments import machine
-from hybridsim.serving import remote
+from hybridsim.serving import nbd
 from hybridsim.serving.cache import Medium
 from hybridsim.serving.claims import Claim
 from hybridsim.serving.generations import DATA_FROM
@@ -69,7 +69,7 @@ def look_away(path):
 def child(values):
     random.seed()
     if values["is_remote"]:
-        remote.SETTLES_S = 1.0  # both servers are here
+        nbd.SETTLES_S = 1.0  # both servers are here
     if values["is_blind"]:
         look_away(values["fast"])
     wanted = setting_of(values)

@@ -113,7 +113,7 @@ class TestContents:
         sampled, others = [], []
         for one, rows in stretches:
             minute = one.begin_ns // MINUTE_NS
-            warm = contents.filled(0, 512, rows, minute, 1 << 28, 1).warm
+            _, warm = contents.filled(0, 512, rows, minute, 1 << 28, 1)
             touched = pages_of(rows)
             kept = np.isin(touched.numbers, warm.kept)
             known = np.isin(touched.numbers, contents._kept[minute].numbers)

@@ -286,7 +286,7 @@ def test_the_replay_that_decides_the_mode_is_not_made_twice(tmp_path):
     load = "gen:hot-spot,span=16MiB,hot=10%,share=90%,rate=150,read=70%,requests=600"
     trace = NamedTrace.here((load,))
     one = explore(trace, points=1, folder=tmp_path, workers=1, caches=["page"], loads=[1])
-    assert (one.computed, len(one.replays), one.mode) == (1, 1, "open")
+    assert (one.computed, len(one.replays), one.site.replay.mode) == (1, 1, "open")
     again = point(trace, trace.digest(), one.site, values_at(one.axes, one.own), None)
     assert explored(again) == one.replays[0].figures
     assert one.replays[0].command == again.command
@@ -338,7 +338,8 @@ def test_a_replay_that_does_not_end_is_dropped_when_the_time_is_up(tmp_path, mon
     workers = Stuck(now)
     monkeypatch.setattr("hybridsim.studies.explore.exploring.crew", lambda *_: workers)
     seen = []
-    found = exploration(tmp_path, points=240, check=0, seconds=40.0, report=seen.append)
+    found = exploration(tmp_path, points=240, check=0, seconds=40.0,
+                        report=lambda now, _: seen.append(now))  # fmt: skip
     assert now[0] <= 41
     assert workers.dropped == 1
     assert found.ended == OVER

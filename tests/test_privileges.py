@@ -31,14 +31,14 @@ class TestUser:
 
     def test_it_is_who_called_sudo(self, root):
         root.setenv("SUDO_UID", str(NOBODY.pw_uid))
-        assert user_to_become(None).name == "nobody"
+        assert user_to_become(None).pw_name == "nobody"
         assert user_to_become("root") is None
 
     @pytest.mark.parametrize("caller", ["", "0", "x"])
     def test_nothing_changes_for_root_itself(self, root, caller):
         root.setenv("SUDO_UID", caller)
         assert user_to_become(None) is None
-        assert user_to_become("nobody").uid == NOBODY.pw_uid
+        assert user_to_become("nobody").pw_uid == NOBODY.pw_uid
 
     def test_who_called_sudo_must_be_known(self, root):
         root.setenv("SUDO_UID", "4294967294")

@@ -209,7 +209,7 @@ def test_errors_of_the_ssd_cost_copies_and_then_it_is_left_alone(place, monkeypa
         assert ready.figures.is_detached
         assert one.ask(nbd.WRITE, 0, 4096, b"y" * 4096)[0] == 0
         assert one.ask(nbd.READ, 0, 4096)[1] == b"y" * 4096
-    assert not ready.is_closed()
+    assert not ready.is_closed
     monkeypatch.undo()
     os.chdir(place)
     with serve.served(setting()) as ready:

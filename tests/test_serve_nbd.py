@@ -13,7 +13,7 @@ from serving_checker import SETTINGS, Client, check
 
 from hybridsim.cli.arguments import machine
 from hybridsim.foundation.errors import DeviceError
-from hybridsim.serving import nbd, remote
+from hybridsim.serving import nbd
 from hybridsim.serving.generations import DATA_FROM
 from hybridsim.studies import serve
 
@@ -25,7 +25,7 @@ SLOW, FAST = "nbd+unix:///?socket=slow.sock", "nbd+unix:///?socket=fast.sock"
 def disks(tmp_path, monkeypatch):
     """Return the servers of a disk with data and of an SSD."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(remote, "SETTLES_S", 0.0)
+    monkeypatch.setattr(nbd, "SETTLES_S", 0.0)
     Path("slow.img").write_bytes(b"".join(bytes([n + 1]) * PAGE for n in range(VOLUME // PAGE)))
     with open("fast.img", "wb") as file:
         file.truncate(DATA_FROM + 32 * PAGE)
@@ -84,7 +84,7 @@ def test_pages_are_not_kept_as_nobody_knows_who_wrote_to_an_export(disks):
 def test_it_waits_for_what_a_killed_one_had_sent(disks, monkeypatch):
     waited = []
     monkeypatch.setattr(serve.time, "sleep", waited.append)
-    monkeypatch.setattr(remote, "SETTLES_S", 5.0)
+    monkeypatch.setattr(nbd, "SETTLES_S", 5.0)
     with serve.served(setting()):
         assert 5.0 in waited
 
@@ -127,13 +127,13 @@ def test_a_lost_fast_export_costs_its_copies_only(disks):
         wait_for(lambda: ready.figures.is_detached)
         assert "not connected" in ready.figures.detached_because
         assert page(3) == bytes([4]) * PAGE
-    assert not ready.is_closed()
+    assert not ready.is_closed
 
 
 def test_long_requests_are_split_and_a_write_is_durable_without_fua(disks, monkeypatch):
     flags = nbd.HAS_FLAGS | nbd.SENDS_FLUSH
     monkeypatch.setattr(nbd.Export, "flags", flags)
-    device = remote.open_export(SLOW)
+    device = nbd.open_export(SLOW)
     device._longest = 4096
     device.write(memoryview(b"y" * 10000 + bytes(240)), 512, True)
     device.discard(0, 512)
@@ -148,7 +148,7 @@ def test_long_requests_are_split_and_a_write_is_durable_without_fua(disks, monke
 def test_exports_that_cannot_be_used_are_refused(disks, monkeypatch):
     def refusal(name):
         with pytest.raises(DeviceError) as error:
-            remote.open_export(name)
+            nbd.open_export(name)
         return str(error.value)
 
     assert "encryption" in refusal("nbds://host/x")
@@ -156,7 +156,7 @@ def test_exports_that_cannot_be_used_are_refused(disks, monkeypatch):
     assert "names no socket" in refusal("nbd+unix:///x")
     assert "is the server running?" in refusal("nbd+unix:///?socket=none.sock")
     for flags, why in (
-        (nbd.HAS_FLAGS | nbd.SENDS_FLUSH | remote.READ_ONLY, "can only be read"),
+        (nbd.HAS_FLAGS | nbd.SENDS_FLUSH | nbd.READ_ONLY, "can only be read"),
         (nbd.HAS_FLAGS, "has no FLUSH"),
     ):
         with monkeypatch.context() as patched:
@@ -198,7 +198,7 @@ def test_servers_of_the_old_way_to_choose_an_export(tmp_path, monkeypatch):
 
     thread = threading.Thread(target=one)
     thread.start()
-    device = remote.open_export("nbd+unix:///some%20disk?socket=old.sock")
+    device = nbd.open_export("nbd+unix:///some%20disk?socket=old.sock")
     assert device.size_bytes == VOLUME
     device.release()
     thread.join()
@@ -211,9 +211,9 @@ def test_servers_of_the_old_way_to_choose_an_export(tmp_path, monkeypatch):
     ("nbd+unix:///e?socket=/run/x", ("/run/x", "", 0, "e")),
 ])  # fmt: skip
 def test_addresses(uri, found):
-    assert remote.is_uri(uri)
-    assert remote.place_of(uri) == found
-    assert not remote.is_uri("/dev/nbd0")
+    assert nbd.is_uri(uri)
+    assert nbd.place_of(uri) == found
+    assert not nbd.is_uri("/dev/nbd0")
 
 
 def test_no_read_returns_old_data_over_nbd(tmp_path):

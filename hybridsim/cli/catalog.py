@@ -119,12 +119,9 @@ def _of_volume(entry: Entry) -> dict[str, str | int]:
 
     values = {key: row.value for key, row in entry.rows.items()}
     volume = CloudVolume.model_validate({"kind": "volume", **values})
-    limits: dict[str, str | int] = {}
-    if volume.sustained_iops:
-        limits["sustained_iops"] = volume.sustained_iops
-    if volume.sustained_bandwidth:
-        limits["sustained_bandwidth"] = f"{human_size(volume.sustained_bandwidth)}/s"
-    return limits
+    rate = volume.sustained_bandwidth and f"{human_size(volume.sustained_bandwidth)}/s"
+    limits = {"sustained_iops": volume.sustained_iops, "sustained_bandwidth": rate}
+    return {name: each for name, each in limits.items() if each}
 
 
 def _short(entry: Entry) -> dict[str, Any]:

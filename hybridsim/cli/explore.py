@@ -8,7 +8,8 @@ import click
 
 from hybridsim.caches import CACHES
 from hybridsim.cli import arguments as args
-from hybridsim.cli.running import Line, check_folder, note_compiling, write_answer
+from hybridsim.cli.running import check_folder, note_compiling, write_answer
+from hybridsim.cli.sweep import progress_line
 from hybridsim.foundation.errors import UsageError
 from hybridsim.foundation.units import parse_time
 from hybridsim.foundation.wording import percent, span
@@ -105,13 +106,7 @@ def explore(
     check_folder(html_file, what="HTML")
     trace = NamedTrace.here(*chosen)
     note_compiling()
-    with Line(in_lines=True) as line:
-
-        def report(status: Status) -> None:
-            if status.settled is not None and status.settled.row is None:
-                line.stays(f"failed: {status.settled.point.command}: {status.settled.why}")
-            line.update(lambda: words(status))
-
+    with progress_line(words) as report:
         found = run(
             trace, site, points=points, seconds=limit, check=check,
             folder=crew.folder or FOLDER, workers=crew.workers, report=report, caches=caches,

@@ -147,6 +147,6 @@ def ending(ready: Ready) -> str:
         lines.append(f"errors: {figures.fast_errors} of the SSD, {figures.slow_errors} of the disk")
     if figures.is_detached:
         lines.append(f"the SSD was no longer used: {figures.detached_because}")
-    if not ready.is_closed():
+    if not ready.is_closed:
         lines.append("the next start will be empty")
     return "\n".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -188,19 +188,6 @@ def live_progress(plan: Plan) -> Iterator[Report]:
         yield on_point
 
 
-@contextmanager
-def progress_line() -> Iterator[Report]:
-    """Yield a callback for each settled point, which shows one line; a failure has its own."""
-    with Line(in_lines=True) as line:
-
-        def on_point(progress: Progress, settled: Settled | None) -> None:
-            if settled is not None and settled.row is None:
-                line.stays(f"failed: {settled.point.command}: {settled.why}")
-            line.update(lambda: words(progress))
-
-        yield on_point
-
-
 class BestSoFar:
     """The live table: the best points so far by the first objective."""
 
@@ -239,8 +226,8 @@ class BestSoFar:
             cells = (each.worded(value) for each, value in zip(self._objectives, values))
             table.add_row(name, *cells)
         bar = ProgressBar(total=max(progress.total, 1), completed=progress.done, width=60)
-        link = Text(f"dashboard {progress.link}" if progress.link else "")
-        return Group(bar, Text(words(progress)), link, table)
+        link = progress.crew.link if progress.crew else ""
+        return Group(bar, Text(words(progress)), Text(link and f"dashboard {link}"), table)
 
 
 def words(progress: Progress) -> str:
@@ -252,7 +239,22 @@ def words(progress: Progress) -> str:
         f"{progress.done:,} of {progress.total:,} replays",
         f"{progress.known:,} reused" if progress.known else "",
         f"{progress.failed:,} failed" if progress.failed else "",
-        progress.crew,
+        progress.crew.words if progress.crew else "",
         f"{left} to go" if progress.done < progress.total else "",
     ]
     return " · ".join(part for part in parts if part)
+
+
+@contextmanager
+def progress_line(
+    words: Callable[[Any], str] = words,
+) -> Iterator[Callable[[Any, Settled | None], None]]:
+    """Yield a callback for each settled point, which shows one line; a failure has its own."""
+    with Line(in_lines=True) as line:
+
+        def on_point(progress: Any, settled: Settled | None) -> None:
+            if settled is not None and settled.row is None:
+                line.stays(f"failed: {settled.point.command}: {settled.why}")
+            line.update(lambda: words(progress))
+
+        yield on_point

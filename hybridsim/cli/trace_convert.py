@@ -20,7 +20,7 @@ from hybridsim.traces.formats import WRITTEN, recognise, writer
 from hybridsim.traces.formats.files import source, zstd
 
 if TYPE_CHECKING:
-    from hybridsim.traces.trace import Requests, Trace
+    from hybridsim.traces.trace import Trace, Watch
 
 BY_SUFFIX = {"iolog": "fio-iolog"}  # other suffixes equal the name of their format
 PACKED: dict[str, Callable[[IO[bytes]], Any]] = {
@@ -87,17 +87,17 @@ def _to_stdout(part: str | bytes) -> None:
 
 
 @contextlib.contextmanager
-def with_progress(
-    opened: Trace, passes: int = 1
-) -> Iterator[Callable[[Iterator[Requests]], Iterator[Requests]]]:
+def with_progress(opened: Trace, passes: int = 1) -> Iterator[Watch]:
     """Yield a function that passes chunks on; on a terminal, show how far the trace is read.
 
     `passes` is how often it will be read.
     """
-    requests = before = last_bytes = 0
+    from hybridsim.traces.trace import watched
+
+    before = last_bytes = 0
     with Line() as line:
 
-        def on_read(read_bytes: int, of_bytes: int) -> None:
+        def on_read(requests: int, read_bytes: int, of_bytes: int) -> None:
             nonlocal before, last_bytes
             before = min(before + (read_bytes < last_bytes), passes - 1)
             last_bytes = read_bytes
@@ -106,14 +106,5 @@ def with_progress(
                 lambda: reading_line(requests, read_bytes, of_bytes, passed_s, before, passes)
             )
 
-        def counted(chunks: Iterator[Requests]) -> Iterator[Requests]:
-            nonlocal requests
-            for chunk in chunks:
-                requests += chunk.rows
-                yield chunk
-
-        if not line.is_wanted:
-            yield lambda chunks: chunks
-            return
-        with opened.reading(on_read):
+        with watched(opened, on_read if line.is_wanted else None) as counted:
             yield counted

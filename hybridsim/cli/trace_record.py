@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hybridsim.cli import arguments as args
+from hybridsim.cli.running import Line
 from hybridsim.cli.trace_text import duration, labelled, share, size
 from hybridsim.foundation.printable import shell_word
 from hybridsim.foundation.units import parse_size
 from hybridsim.foundation.wording import counted
-from hybridsim.show.screen import CLEAR, show, steer
 
 if TYPE_CHECKING:
     from hybridsim.studies.record import Prepared, Recording
@@ -96,16 +95,13 @@ def record(
 
     prepared = prepare(device, output, seconds, via, buffer)
     click.echo(plan_text(prepared), err=True)
-
-    def tick(passed_s: float) -> None:
-        if sys.stderr.isatty():
-            show(f"{passed_s:,.0f} s, {max(prepared.seconds - passed_s, 0):,.0f} s to go")
-
-    recorded = run(prepared, tick)
+    with Line() as line:
+        recorded = run(prepared, lambda passed_s: line.update(
+            lambda: f"{passed_s:,.0f} s, {max(prepared.seconds - passed_s, 0):,.0f} s to go"
+        ))  # fmt: skip
     if as_json:
         args.echo_document(SCHEMA, as_object(prepared, recorded))
     else:
-        steer(CLEAR if sys.stderr.isatty() else "")
         click.echo(answer_text(prepared, recorded))
     if recorded.failed or lost(recorded):  # a recording that the user ended is complete
         click.get_current_context().exit(3)
@@ -122,19 +118,18 @@ def _record_weeks(prepared: Weeks, as_json: bool) -> None:
     )
     click.echo("\n".join([plan, *_on_itself(prepared)]), err=True)
 
-    def tick(left_s: float, so_far: WeeksRecording) -> None:
-        if sys.stderr.isatty():
-            share = so_far.cpu_seconds / max(so_far.seconds, 1e-9)
-            show(
-                f"{counted(so_far.requests, 'request')}, {size(so_far.bytes)}, "
-                f"{so_far.rate:.3%} sampled, {share:.1%} of a core, {duration(left_s * 1e9)} to go"
-            )
+    def words(left_s: float, so_far: WeeksRecording) -> str:
+        share = so_far.cpu_seconds / max(so_far.seconds, 1e-9)
+        return (
+            f"{counted(so_far.requests, 'request')}, {size(so_far.bytes)}, "
+            f"{so_far.rate:.3%} sampled, {share:.1%} of a core, {duration(left_s * 1e9)} to go"
+        )
 
-    recorded = run(prepared, tick)
+    with Line() as line:
+        recorded = run(prepared, lambda *now: line.update(lambda: words(*now)))
     if as_json:
         args.echo_document(THINNED, recorded.to_dict())
     else:
-        steer(CLEAR if sys.stderr.isatty() else "")
         click.echo(weeks_text(recorded))
     if recorded.dropped_events:
         click.get_current_context().exit(3)

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pwd import struct_passwd
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,10 +24,9 @@ from hybridsim.foundation.wording import latency, percent, span
 
 if TYPE_CHECKING:
     from hybridsim.studies.watch.pieces import Piece
-    from hybridsim.studies.watch.watching import Real, Shadow, Simulated, Snapshot
+    from hybridsim.studies.watch.watching import Real, Simulated, Snapshot
     from hybridsim.traces.recording import Disk, Host
     from hybridsim.traces.recording.live import Live
-    from hybridsim.traces.recording.privileges import User
 
 SCHEMA = "hybridsim.watch/1"
 KINDS = ("page", "dm-cache", "bcache", "none")
@@ -139,16 +139,14 @@ def watch(
     server = serving(address, lambda: study.prometheus(served[0])) if address else None
     if device == "-" and person is not None:
         _become(person, state_file)
-    first = True
 
     def show(state: Snapshot) -> None:
-        nonlocal first
+        is_first = served[0] is None
         served[0] = state
         if as_json:
             click.echo(json.dumps({"schema": SCHEMA, **as_object(state)}))
         else:
-            click.echo((head(state) + "\n" if first else "") + line(state))
-        first = False
+            click.echo((head(state) + "\n" if is_first else "") + line(state))
         sys.stdout.flush()
 
     def caches_from(begun: Piece) -> list[Simulated]:
@@ -181,7 +179,7 @@ def watch(
 
 
 def _without_root(
-    user: User | None, disk: Disk, host: Host, counters: Callable[[], str] | None,
+    user: struct_passwd | None, disk: Disk, host: Host, counters: Callable[[], str] | None,
     state_file: str | None,
 ) -> tuple[Callable[[], str] | None, Callable[[Live], None]]:  # fmt: skip
     """Return what reads the counters, and what gives up root once tracing is set up."""
@@ -206,7 +204,7 @@ def _without_root(
     return counters and (lambda: keeper.ask("counters")), give_up
 
 
-def _become(user: User, state_file: str | None) -> None:
+def _become(user: struct_passwd, state_file: str | None) -> None:
     """Give up root; raise UsageError if the user cannot read the program or write the state."""
     from hybridsim.studies.watch.kept import Kept
     from hybridsim.traces.recording.privileges import become
@@ -214,23 +212,22 @@ def _become(user: User, state_file: str | None) -> None:
     become(user)
     if not os.access(PACKAGE / "__init__.py", os.R_OK):
         raise UsageError(
-            f"{user.name} cannot read the program in {PACKAGE}: install it where all can, or "
+            f"{user.pw_name} cannot read the program in {PACKAGE}: install it where all can, or "
             "specify --user root"
         )
     wrong = Kept(state_file).not_usable() if state_file else None
     if wrong:
         raise UsageError(
-            f"--state: {user.name} cannot write {printable(wrong)}: change its owner (chown), "
+            f"--state: {user.pw_name} cannot write {printable(wrong)}: change its owner (chown), "
             "name another file, or specify --user root"
         )
 
 
 def _begun(pieces: Iterator[Piece]) -> tuple[Iterator[Piece], Piece | None]:
     """Return pieces from the first one with requests or counters on, and that one."""
-    for piece in pieces:
-        if piece.rows.rows or piece.state:
-            return itertools.chain([piece], pieces), piece
-    return iter(()), None
+    rest = itertools.dropwhile(lambda each: not (each.rows.rows or each.state), pieces)
+    begun = next(rest, None)
+    return itertools.chain([begun] if begun else [], rest), begun
 
 
 def _origin_ns(piece: Piece) -> int:
@@ -259,41 +256,36 @@ def _on_devices(
 
 def head(state: Snapshot) -> str:
     """Return the heads of the columns."""
-    names = "".join(f"{_title(each):>{_width(each)}}" for each in state.shadows)
-    real = f"{'real ' + state.real.kind:>18}" if state.real else ""
     share = "" if state.rate == 1 else f"; simulated on a sample of {percent(state.rate)} of pages"
     return (
         f"hits of caches beside {state.device}: in the interval, (since the start){share}\n"
-        f"{'time':>8}{'requests/s':>12}{'mean':>9}{'p99':>9}{real}{names}"
+        + "".join(f"{title:>{width}}" for width, title, _ in _columns(state))
     )
 
 
 def line(state: Snapshot) -> str:
     """Return a state as a line."""
-    real = f"{_ratios(state.real):>18}" if state.real else ""
-    cells = "".join(f"{_cell(each):>{_width(each)}}" for each in state.shadows)
-    rate = human_count(state.recent.requests / max(state.interval_s, 1e-9))
-    return (
-        f"{span(round(state.seconds) * 10**9):>8}{rate:>12}"
-        f"{latency(state.recent.mean_latency_ns):>9}{latency(state.recent.percentile(99)):>9}"
-        f"{real}{cells}" + (f"  dropped {state.lost:,} events" if state.lost else "")
-    )
+    cells = "".join(f"{cell:>{width}}" for width, _, cell in _columns(state))
+    return cells + (f"  dropped {state.lost:,} events" if state.lost else "")
 
 
-def _title(each: Shadow) -> str:
-    return "no cache" if each.kind == "none" else f"{each.name} {human_size(each.size_bytes)}"
-
-
-def _width(each: Shadow) -> int:
-    return 18 if each.kind == "page" else 26
-
-
-def _cell(each: Shadow) -> str:
-    if each.kind == "page":
-        return _ratios(each)
-    if each.kind == "none":
-        return latency(each.mean_ns)
-    return f"{_ratios(each)} {latency(each.mean_ns)}"
+def _columns(state: Snapshot) -> Iterator[tuple[int, str, str]]:
+    """Yield the width, the head and the value of each column."""
+    recent = state.recent
+    yield 8, "time", span(round(state.seconds) * 10**9)
+    yield 12, "requests/s", human_count(recent.requests / max(state.interval_s, 1e-9))
+    yield 9, "mean", latency(recent.mean_latency_ns)
+    yield 9, "p99", latency(recent.percentile(99))
+    if state.real:
+        yield 18, f"real {state.real.kind}", _ratios(state.real)
+    for each in state.shadows:
+        title, mean = f"{each.name} {human_size(each.size_bytes)}", latency(each.mean_ns)
+        if each.kind == "page":
+            yield 18, title, _ratios(each)
+        elif each.kind == "none":
+            yield 26, "no cache", mean
+        else:
+            yield 26, title, f"{_ratios(each)} {mean}"
 
 
 def _ratios(each: Real) -> str:

@@ -26,7 +26,7 @@ from hybridsim.engine.serving import FAST, SLOW, Decisions, Order
 from hybridsim.foundation.codes import FUA, OP_MASK, Op, Path
 from hybridsim.foundation.prometheus import Metric, exposition
 from hybridsim.serving.claims import Claim
-from hybridsim.serving.remote import Remote
+from hybridsim.serving.nbd import Remote
 
 OPS = ("read", "write", "discard", "flush")  # by codes.Op
 READS = ("read_hits", "read_misses", "read_bypasses")  # bypasses are among the misses

@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hybridsim.foundation.errors import DeviceError
 
@@ -45,6 +45,7 @@ class Claim:
     is_block: bool
     size_bytes: int
     block_bytes: int  # what offsets and lengths must be multiples of
+    why_unknown: ClassVar = ""  # its stamp shows writes by others
 
     def release(self) -> None:
         """Close it, which ends the claim."""
@@ -72,11 +73,6 @@ class Claim:
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS):
                 raise
-
-    @property
-    def why_unknown(self) -> str:
-        """Return "": its stamp shows writes by others."""
-        return ""
 
     def is_same(self, name: str) -> bool:
         """Return whether a path is one of this device or file; raise OSError if there is none."""

@@ -18,7 +18,7 @@ from hybridsim.foundation.writing import write_text
 from hybridsim.scenario import Scenario
 from hybridsim.show.explore import sure
 from hybridsim.show.html import of
-from hybridsim.studies.explore.axes import SIZE, Place
+from hybridsim.studies.explore.axes import AT_SIZE, Place, moved
 from hybridsim.studies.explore.exploring import (
     FACTOR,
     FORECAST,
@@ -91,7 +91,7 @@ def explore(
     with bar("replays", progress) as show:
         found = run(
             NamedTrace.of(trace), site, points=points, seconds=seconds, check=check,
-            folder=folder, workers=workers, report=lambda status: show(status.done, status.of),
+            folder=folder, workers=workers, report=lambda status, _: show(status.done, status.of),
             caches=caches, policies=policies, sizes=sizes, ssds=ssds, members=members, loads=loads,
         )  # fmt: skip
     return Explorer(found)
@@ -146,10 +146,9 @@ class Explorer:
     def over_size(self, **choices: str) -> DataFrame:
         """Return a pandas frame with a row per cache size: the figures, `_low` and `_high` ends."""
         place = self.exploration.place(**choices)
-        size = [axis.name for axis in self.exploration.axes].index(SIZE)
         rows: list[dict[str, Any]] = []
-        for number, choice in enumerate(self.exploration.axes[size].choices):
-            at = (*place[:size], number, *place[size + 1 :])
+        for number, choice in enumerate(self.exploration.axes[AT_SIZE].choices):
+            at = moved(place, {AT_SIZE: number})
             row: dict[str, Any] = {"size": choice.name, "replayed": False}
             for name in SHOWN:
                 found = self.exploration.estimate(name, at)
@@ -313,10 +312,8 @@ class _Panel:
 def over_size_svg(explorer: Explorer, place: Place) -> str:
     """Return the mean time of a read over the cache sizes, with its band, as SVG."""
     found = explorer.exploration
-    size = [axis.name for axis in found.axes].index(SIZE)
-    choices = found.axes[size].choices
-    values = [found.estimate(READ, (*place[:size], n, *place[size + 1 :]))
-              for n in range(len(choices))]  # fmt: skip
+    choices = found.axes[AT_SIZE].choices
+    values = [found.estimate(READ, moved(place, {AT_SIZE: n})) for n in range(len(choices))]
     highs = [each.high for each in values if each.high is not None]
     if not highs:
         return ""
@@ -337,7 +334,7 @@ def over_size_svg(explorer: Explorer, place: Place) -> str:
         f'<circle cx="{x(n):.1f}" cy="{y(each.value or 0):.1f}" r="3.5" fill="#d55e00"/>'
         for n, each in known if each.is_replayed
     )  # fmt: skip
-    here = f'<path d="M{x(place[size]):.1f} 6V{tall - below + 6}" stroke="currentColor"/>'
+    here = f'<path d="M{x(place[AT_SIZE]):.1f} 6V{tall - below + 6}" stroke="currentColor"/>'
     ends = "".join(
         f'<text x="{x(n):.1f}" y="{tall - 18}" text-anchor="middle">'
         f"{escape(choices[n].name)}</text>"

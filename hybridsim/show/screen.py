@@ -25,14 +25,11 @@ class Terminal(io.TextIOWrapper):
     @classmethod
     def of(cls, stream: io.TextIOWrapper) -> Terminal:
         """Return a Terminal on the same file; `stream` still owns the file and closes it."""
-        options: dict[str, Any] = {
-            "encoding": stream.encoding,
-            "errors": stream.errors,
-            "line_buffering": stream.line_buffering,
-            "write_through": stream.write_through,
-        }
         stream.flush()
-        gate = cls(stream.buffer, **options)
+        gate = cls(
+            stream.buffer, stream.encoding, stream.errors, None, stream.line_buffering,
+            stream.write_through,
+        )  # fmt: skip
         gate._owner = stream  # keeps the file open while this object exists
         return gate
 

@@ -11,12 +11,11 @@ from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import NONE, counted, in_table, latency, percent, ranged, span
 from hybridsim.show.page import page, paragraph, paragraphs, table
 from hybridsim.studies.sweep.figures import COST, FORECAST, GAINS, INTERVALS, WORK, WORK_NS
-from hybridsim.studies.sweep.seeds import LEVEL
+from hybridsim.studies.sweep.seeds import LEVEL, Estimate
 
 if TYPE_CHECKING:
     from hybridsim.studies.sweep.answer import Effect, FleetRow, Setting, SweepResult
     from hybridsim.studies.sweep.figures import Objective
-    from hybridsim.studies.sweep.seeds import Estimate
 
 SHOWN = 10  # settings of a table
 FAILED_SHOWN = 5
@@ -85,10 +84,9 @@ def _replays(sweep_result: SweepResult) -> str:
 def best(sweep_result: SweepResult) -> str:
     """Return the best setting by the first objective, as a sentence."""
     first = sweep_result.ranked()[0]
-    figures = ", ".join(
-        f"{objective.text} {cell}"
-        for objective, cell in zip(sweep_result.plan.objectives, _cells(sweep_result, first))
-    )
+    objectives = sweep_result.plan.objectives
+    cells = zip(objectives, cells_of(objectives, first.to_dict()))
+    figures = ", ".join(f"{objective.text} {cell}" for objective, cell in cells)
     return f"{_named(sweep_result, first) or 'the only setting'}: {figures}"
 
 
@@ -102,17 +100,18 @@ def not_apart(sweep_result: SweepResult) -> Iterator[str]:
     """Yield which settings cannot be distinguished from the best, and from those on the front."""
     first, objectives = sweep_result.plan.objectives[0], sweep_result.plan.objectives
     if sweep_result.alike:
-        words = _listed([_named(sweep_result, each) for each in sweep_result.alike])
+        words = listed([_named(sweep_result, each) for each in sweep_result.alike])
         yield f"By {first.text}, the best cannot be distinguished from {words}."
     near = sweep_result.near_front
     if len(objectives) > 1 and near:
-        words = _listed([_named(sweep_result, each) for each in near])
+        words = listed([_named(sweep_result, each) for each in near])
         yield f"Off the Pareto front, but not surely worse: {words}."
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - LISTED_MAX
-    return "; ".join(names[:LISTED_MAX]) + (f"; and {more:,} more (--json)" if more > 0 else "")
+def listed(names: Sequence[str], most: int = LISTED_MAX, where: str = " (--json)") -> str:
+    """Return the first names, how many more there are, and `where`."""
+    more = len(names) - most
+    return "; ".join(names[:most]) + (f"; and {more:,} more{where}" if more > 0 else "")
 
 
 def tables(sweep_result: SweepResult) -> list[tuple[str, list[Setting]]]:
@@ -133,27 +132,27 @@ def tables(sweep_result: SweepResult) -> list[tuple[str, list[Setting]]]:
 
 
 def _table(sweep_result: SweepResult, rows: Sequence[Setting]) -> list[str]:
-    keys = sweep_result.keys
-    heads = [*_short(keys), *(each.text for each in sweep_result.plan.objectives)]
+    keys, objectives = sweep_result.keys, sweep_result.plan.objectives
+    heads = [*_short(keys), *(each.text for each in objectives)]
     cells = [
-        [*(_clipped(str(setting.level(key))) for key in keys), *_cells(sweep_result, setting)]
-        for setting in rows
+        [*(_clipped(str(each.level(key))) for key in keys), *cells_of(objectives, each.to_dict())]
+        for each in rows
     ]
     if not keys:
         heads, cells = ["machine", *heads], [["the scenario", *row] for row in cells]
     return table(heads, cells)
 
 
-def _cells(sweep_result: SweepResult, setting: Setting) -> list[str]:
-    cells = []
-    for number, objective in enumerate(sweep_result.plan.objectives):
-        estimate, known = setting.estimates[number], setting.interval(number)
-        ends = None if known is None else known.to_dict()
-        cells.append(NONE if estimate is None else worded(objective, estimate, ends))
-    return cells
+def cells_of(objectives: Sequence[Objective], setting: Mapping[str, Any]) -> list[str]:
+    """Return each objective of a setting of the document as text."""
+    return [
+        NONE if (known := setting["objectives"][each.text]) is None
+        else _worded(each, Estimate(**known), setting["intervals"].get(each.text))
+        for each in objectives
+    ]  # fmt: skip
 
 
-def worded(objective: Objective, estimate: Estimate, known: Mapping[str, Any] | None) -> str:
+def _worded(objective: Objective, estimate: Estimate, known: Mapping[str, Any] | None) -> str:
     """Return an objective with its interval: 2.60 ms (2.4 to 2.9); or its mean over seeds."""
     if known is None or estimate.n > 1:
         return estimate.worded(objective.worded)

@@ -388,7 +388,8 @@ def _screen(result: Result, width: int) -> list[str]:
         (LABELS["next"], ["Add --details for all figures; hybridsim explain WORD for a term."]),
     ]
     answers = [(label, sentences) for label, sentences in answers if sentences]
-    command = _command(result)
+    step = _step(result)
+    command = "  " + printable(step.command) if step is not None and step.command else ""
     limit = SCREEN if width >= WIDE else LINES_NARROW
     while True:
         lines = [_paragraph(label, sentences, width) for label, sentences in answers]
@@ -452,11 +453,6 @@ def _step(result: Result) -> Step | None:
     verdict = result.verdict
     is_done = verdict.answer == YES and verdict.is_certain
     return verdict.advice[0] if verdict.advice and not is_done else None
-
-
-def _command(result: Result) -> str:
-    step = _step(result)
-    return "  " + printable(step.command) if step is not None and step.command else ""
 
 
 def _costs(result: Result) -> Iterator[str]:
@@ -780,28 +776,15 @@ def _dirty(found: Dirt) -> Iterator[str]:
         )
 
 
-def _dm_cache(result: Result) -> Rows:
-    """Yield the counters of a dm-cache, in the terms of `dmsetup status`."""
-    counters = result.cached.whole.counters
-    names = ("promotions", "demotions", "write_backs")
-    parts = [f"{human_count(counters.get(name, 0))} {name.replace('_', '-')}" for name in names]
-    parts.append(f"{human_count(counters.get('dirty_blocks', 0))} dirty at the end")
-    yield LABELS["blocks"], joined(parts)
+def _in_dmsetup(label: str, **counted: str) -> Callable[[Result], Rows]:
+    """Return what yields counters with their words, in the terms of `dmsetup status`."""
 
+    def report(result: Result) -> Rows:
+        counters = result.cached.whole.counters
+        parts = (f"{human_count(counters.get(name, 0))} {each}" for name, each in counted.items())
+        yield LABELS[label], joined(parts)
 
-def _writecache(result: Result) -> Rows:
-    """Yield the counters of a dm-writecache, in the terms of `dmsetup status`."""
-    counters = result.cached.whole.counters
-    kinds = (
-        ("writes_allocated", "allocated"),
-        ("write_hits_uncommitted", "overwritten before a commit"),
-        ("write_hits_committed", "overwritten after one"),
-        ("writes_around", "past the cache"),
-        ("blocks_written_back", "written back"),
-    )
-    parts = [f"{human_count(counters.get('writes', 0))} blocks written"]
-    parts += [f"{human_count(counters.get(name, 0))} {words}" for name, words in kinds]
-    yield LABELS["writecache"], joined(parts)
+    return report
 
 
 def _open_cas(result: Result) -> Rows:
@@ -840,10 +823,18 @@ def _bcache(result: Result) -> Rows:
 KINDS = {  # the unit of allocation, and the report
     "bcache": ("sectors", _bcache),
     "page": ("pages", _page),
-    "dm-cache": ("blocks", _dm_cache),
-    "dm-writecache": ("blocks", _writecache),
+    "dm-cache": ("blocks", _in_dmsetup(
+        "blocks", promotions="promotions", demotions="demotions", write_backs="write-backs",
+        dirty_blocks="dirty at the end",
+    )),
+    "dm-writecache": ("blocks", _in_dmsetup(
+        "writecache", writes="blocks written", writes_allocated="allocated",
+        write_hits_uncommitted="overwritten before a commit",
+        write_hits_committed="overwritten after one", writes_around="past the cache",
+        blocks_written_back="written back",
+    )),
     "open-cas": ("lines", _open_cas),
-}
+}  # fmt: skip
 
 
 def _kind(result: Result) -> tuple[str, Callable[[Result], Rows]]:

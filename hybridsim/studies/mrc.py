@@ -19,7 +19,6 @@ from hybridsim.jit import fitting
 from hybridsim.requests.pages import PAGES_AT_ONCE, Chunked, Ids, Part, accesses
 from hybridsim.studies.hits import Policy, check, readable_twice, size_bytes
 from hybridsim.studies.page_sampling import (
-    NOT_SAMPLED,
     SMALL,
     Floats,
     Sample,
@@ -27,6 +26,7 @@ from hybridsim.studies.page_sampling import (
     SampleOfRegions,
     check_sampled,
     miniatures,
+    refuse_unsampled,
 )
 
 if TYPE_CHECKING:
@@ -180,9 +180,8 @@ def miss_ratio_curve(
     wanted = None if sizes is None else np.unique(np.array(list(sizes), np.int64))
     if wanted is not None and (len(wanted) == 0 or wanted[0] < 1):
         raise UsageError("sizes must be numbers of pages, at least 1")
-    for each in () if chosen.keeps_all else (policy, admission):
-        if why_not := NOT_SAMPLED.get(each if isinstance(each, str) else ""):
-            raise UsageError(f"policy {each} {why_not}: leave out the sample")
+    if not chosen.keeps_all:
+        refuse_unsampled((policy, admission), ": leave out the sample")
     if policy == "lru" and admission == "always":
         exact_or_sampled = _exact_lru if chosen.keeps_all else _sampled_lru
         return exact_or_sampled(accesses(trace, page_bytes), wanted, page_bytes, chosen)

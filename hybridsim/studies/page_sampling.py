@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import product
@@ -233,14 +233,19 @@ class Sampled:
 
 
 def check_sampled(capture: Thinned, *policies: Any) -> None:
-    """Raise UsageError for policies whose errors cannot be stated from a sample."""
+    """Raise UsageError for policies whose errors cannot be stated from this sample."""
+    refuse_unsampled(
+        policies,
+        f", and this capture is a sample of {percent(capture.rate)}: choose another policy, or all "
+        f"requests of a minute: {capture.choices}",
+    )
+
+
+def refuse_unsampled(policies: Iterable[Any], remedy: str) -> None:
+    """Raise UsageError, with a remedy, for policies whose errors no sample states."""
     for each in policies:
         if why_not := NOT_SAMPLED.get(each if isinstance(each, str) else ""):
-            raise UsageError(
-                f"policy {each} {why_not}, and this capture is a sample of "
-                f"{percent(capture.rate)}: choose another policy, or all requests of a minute: "
-                f"{capture.choices}"
-            )
+            raise UsageError(f"policy {each} {why_not}{remedy}")
 
 
 class Miniatures(NamedTuple):

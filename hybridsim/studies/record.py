@@ -123,15 +123,14 @@ def record(prepared: Prepared, tick: Tick = lambda passed_s: None) -> Recording:
 def _record(prepared: Prepared, tick: Tick) -> Recording:
     with on_signals() as stop:
         try:
-            outcome = way(prepared.via).record(prepared, stop, tick)
+            dropped, failed = way(prepared.via).record(prepared, stop, tick)
         except OSError as error:
             raise RecordingError(f"{prepared.prefix}: {error.strerror or error}") from None
     files = per_cpu_files(prepared.prefix)
     size = sum(each.stat().st_size for each in files)
     return Recording(
-        files, size, outcome.dropped, stop.is_set(), summary_of(prepared),
-        prepared.via, outcome.failed,
-    )  # fmt: skip
+        files, size, dropped, stop.is_set(), summary_of(prepared), prepared.via, failed
+    )
 
 
 def summary_of(prepared: Prepared) -> Summary | None:

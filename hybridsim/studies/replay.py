@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,13 +28,12 @@ from hybridsim.foundation.suggest import hint
 from hybridsim.foundation.units import human_size
 from hybridsim.foundation.wording import span
 from hybridsim.jit import compiled
-from hybridsim.requests.rows import Requests, TraceWarning, no_requests
+from hybridsim.requests.rows import TraceWarning, no_requests
 from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import Sent, batches
 from hybridsim.studies.runs import (
     Alone,
     Build,
-    Progress,
     Pump,
     Ran,
     Report,
@@ -42,6 +41,7 @@ from hybridsim.studies.runs import (
     go_on,
     look_back,
     pumped,
+    reading,
     taken,
 )
 from hybridsim.studies.warm_start import Begin, begin, check_kind
@@ -276,24 +276,7 @@ def _dirty(scenario: Scenario, result: Result, volume_bytes: int) -> Dirt | None
 
 def read_once(trace: Trace, report: Report | None) -> Summary:
     """Return the summary of a trace by a first pass over it, and report its progress."""
-    if report is None:
-        return trace.summary()
-    requests = 0
-    place = 0, 0
-
-    def on_read(read_bytes: int, of_bytes: int) -> None:
-        nonlocal place
-        place = read_bytes, of_bytes
-        report(Progress(requests, 0, 0, *place))
-
-    def counted(chunks: Iterator[Requests]) -> Iterator[Requests]:
-        nonlocal requests
-        for chunk in chunks:
-            yield chunk
-            requests += chunk.rows
-            report(Progress(requests, 0, 0, *place))
-
-    with trace.reading(on_read):
+    with reading(trace, report) as counted:
         return trace.summary(counted)
 
 

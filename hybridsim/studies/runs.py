@@ -11,6 +11,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -46,7 +47,7 @@ from hybridsim.storage.controller import Controller
 from hybridsim.studies.batches import Sent, batches
 from hybridsim.studies.warm_start import Begin
 from hybridsim.traces.summary import Summary
-from hybridsim.traces.trace import Trace, in_memory
+from hybridsim.traces.trace import Trace, Watch, in_memory, watched
 
 SAMPLES_MAX = 512
 PERCENTS = (50, 99)
@@ -76,6 +77,13 @@ class Progress:
 
 
 Report = Callable[[Progress], None]
+
+
+def reading(trace: Trace, report: Report | None) -> AbstractContextManager[Watch]:
+    """Report the progress of a pass over the files of a trace; the value passes its chunks on."""
+    if report is None:
+        return watched(trace, None)
+    return watched(trace, lambda requests, *read: report(Progress(requests, 0, 0, *read)))
 
 
 class Task(NamedTuple):

@@ -17,7 +17,7 @@ from hybridsim.foundation.units import human_size
 from hybridsim.foundation.writing import write_text
 from hybridsim.scenario import Cache, Scenario
 from hybridsim.scenario.building import Place, page_cache
-from hybridsim.serving import claims, nbd, remote
+from hybridsim.serving import claims, nbd
 from hybridsim.serving.cache import Device, Figures, Medium, ServedCache
 from hybridsim.serving.generations import DATA_FROM, Generations
 from hybridsim.serving.server import Server, listen_tcp, listen_unix
@@ -51,7 +51,7 @@ class Setting:
     apart: bool = False  # the data of a read follow after the head of its answer
 
 
-@dataclass(frozen=True)
+@dataclass
 class Ready:
     """A cache that serves."""
 
@@ -62,7 +62,7 @@ class Ready:
     why_empty: str
     fill: str  # how a missed page is read, by the word of the table
     figures: Figures
-    is_closed: Callable[[], bool]  # whether the next start can keep the pages
+    is_closed: bool = False  # whether the next start can keep the pages
 
 
 def checked(table: Any) -> Cache:
@@ -110,7 +110,7 @@ def served(setting: Setting) -> Iterator[Ready]:
         generations = Generations(fast, setting.state, kept_if)
         generations.check_replaceable(setting.erase)
         if slow.why_unknown or fast.why_unknown:
-            time.sleep(remote.SETTLES_S)
+            time.sleep(nbd.SETTLES_S)
         listener = _listener(setting)
         stack.callback(listener.close)
         warm, why_empty = generations.kept(slow)
@@ -123,34 +123,38 @@ def served(setting: Setting) -> Iterator[Ready]:
         export = nbd.Export(volume_bytes, block_bytes=block, can_zero=False, is_shared=True)
         record = stack.enter_context(_recorder(setting.record))
         server = Server(served_cache, export, listener, record, setting.apart)
-        ended = [False]
         uri = f"nbd://127.0.0.1:{listener.getsockname()[1]}"
         if setting.socket:
             uri = f"nbd+unix:///?socket={setting.socket}"
             stack.callback(setting.socket.unlink, missing_ok=True)
+        ready = Ready(uri, volume_bytes, pages * table.page_bytes, len(warm.kept), why_empty,
+                      table.fill, served_cache.figures)  # fmt: skip
         server.start()
         try:
-            yield Ready(uri, volume_bytes, pages * table.page_bytes, len(warm.kept), why_empty,
-                        table.fill, served_cache.figures, lambda: ended[0])  # fmt: skip
+            yield ready
         finally:
             server.stop()
             served_cache.drain()
             if not served_cache.figures.is_detached:
                 with contextlib.suppress(OSError, UsageError):
                     generations.close(decisions.cache, slow)
-                    ended[0] = True
+                    ready.is_closed = True
 
 
 def run(setting: Setting, stop: Event, show: Callable[[Ready], None]) -> Ready:
     """Serve until `stop` is set; write the figures meanwhile and at the end."""
     what = {"slow": setting.slow, "fast": setting.fast, "cache": _described(setting.site)}
+
+    def write() -> None:
+        if setting.json_file:
+            text = json.dumps(ready.figures.document(what), indent=1)
+            write_text(setting.json_file, text + "\n")
+
     with served(setting) as ready:
         show(ready)
         while not stop.wait(setting.every_s):
-            if setting.json_file:
-                _write(setting.json_file, ready.figures, what)
-    if setting.json_file:
-        _write(setting.json_file, ready.figures, what)
+            write()
+    write()
     return ready
 
 
@@ -163,12 +167,8 @@ def _described(site: Scenario) -> dict[str, Any]:
             "settings": settings}  # fmt: skip
 
 
-def _write(path: str, figures: Figures, what: dict[str, Any]) -> None:
-    write_text(path, json.dumps(figures.document(what), indent=1) + "\n")
-
-
 def _claimed(name: str, direct: bool) -> Device:
-    return remote.open_export(name) if remote.is_uri(name) else claims.claim(name, direct)
+    return nbd.open_export(name) if nbd.is_uri(name) else claims.claim(name, direct)
 
 
 def _listener(setting: Setting) -> Any:

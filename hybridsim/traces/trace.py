@@ -367,6 +367,33 @@ def captures_of(paths: Sequence[str]) -> int:
     return len(found)
 
 
+@contextmanager
+def watched(trace: Trace, on_read: Callable[[int, int, int], None] | None) -> Iterator[Watch]:
+    """Yield what passes the chunks of a trace on, and call `on_read` while its files are read.
+
+    It gets the requests so far, the bytes read and their total.
+    """
+    if on_read is None:
+        yield iter
+        return
+    requests, place = 0, (0, 0)
+
+    def report(*now: int) -> None:
+        nonlocal place
+        place = now[0], now[1]
+        on_read(requests, *place)
+
+    def counted(chunks: Iterator[Requests]) -> Iterator[Requests]:
+        nonlocal requests
+        for chunk in chunks:
+            yield chunk
+            requests += chunk.rows
+            on_read(requests, *place)
+
+    with trace.reading(report):
+        yield counted
+
+
 def check_is_read(trace: object) -> None:
     """Raise UsageError if a path was passed instead of a Trace."""
     if isinstance(trace, str | os.PathLike):

@@ -8,7 +8,7 @@ that fits the values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Value = float | int | None  # None: unknown, a gap
 Values = Sequence[Value]
@@ -132,6 +132,7 @@ class Picture:
     gid: str
     title: str
     x: Axis
+    note: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,6 @@ class Chart(Picture):
     marks: Sequence[Mark] = ()
     is_stacked: bool = False
     sync: str = ""
-    note: str = ""
     is_direct: bool = False  # figures name each line at its end instead of in a legend
 
 
@@ -154,7 +154,6 @@ class Bars(Picture):
 
     parts: Sequence[str]
     rows: Sequence[tuple[str, Sequence[float]]]
-    note: str = ""
     roles: Sequence[str] = ()  # of the parts
 
 
@@ -164,7 +163,6 @@ class Ranges(Picture):
 
     rows: Sequence[tuple[str, float, float, float]]  # name, low, centre, high
     marks: Sequence[tuple[str, float]] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -194,4 +192,3 @@ class Heat(Picture):
     width: float  # of a column, in the unit of the x values
     height: float  # of a row
     counts: Sequence[Sequence[int]]
-    note: str = ""

@@ -236,8 +236,8 @@ def ways(document: Document) -> Bars | None:
         "add up to the mean latency of a read."
     )
     x = Axis.latencies(max(sum(values) for _, values in rows), "mean read latency")
-    parts_of = [*WAYS.values(), "disks alone"]
-    return Bars("ways", "Mean read latency by path", x, parts_of, rows, note, ["", "", "", "none"])
+    named, roles = [*WAYS.values(), "disks alone"], ["", "", "", "none"]
+    return Bars("ways", "Mean read latency by path", x, named, rows, roles, note=note)
 
 
 # Time of the disks and SSDs by activity.
@@ -258,7 +258,7 @@ def device_time(document: Document) -> Bars | None:
     )
     x = Axis.latencies(max(sum(spent.values()) for _, spent in rows), "time per request")
     bars = [(label, [spent.get(name, 0.0) for name in parts]) for label, spent in rows]
-    return Bars("device-time", "Device time per request", x, parts, bars, note)
+    return Bars("device-time", "Device time per request", x, parts, bars, note=note)
 
 
 def _spent(figures: Document) -> dict[str, float]:
@@ -287,7 +287,7 @@ def disk_time(document: Document) -> Bars | None:
     title = "Disk time by activity" if are_disks else "Volume requests by cause of waiting"
     x = Axis.shares("share of the disks' time" if are_disks else "share of the requests' time")
     note = "In the remaining time the disks are idle." if are_disks else ""
-    return Bars("disk-time", title, x, [ACTIVITIES[name] for name in parts], rows, note)
+    return Bars("disk-time", title, x, [ACTIVITIES[name] for name in parts], rows, note=note)
 
 
 def disks_over_time(document: Document) -> Chart | None:
@@ -378,5 +378,5 @@ def address_maps(document: Document) -> Iterator[Heat]:
         yield Heat(
             f"map-{what}", f"Where it {what}", Axis.times(wide, "time in the trace"),
             Axis.sizes(high, "address"), result["width_ns"], result["height_bytes"], counts,
-            f"Darker cells have more {what}; empty cells are not accessed.",
+            note=f"Darker cells have more {what}; empty cells are not accessed.",
         )  # fmt: skip

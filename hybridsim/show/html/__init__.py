@@ -47,7 +47,7 @@ def of(document: Mapping[str, Any], command: str = "") -> str:
     """Return the HTML report of a `--json` document; `command` is the command that created it."""
     family = str(document["schema"]).partition("/")[0]
     if family == "hybridsim.explore":
-        from hybridsim.show.html.explorer import explorer
+        from hybridsim.show.explore import explorer
 
         return explorer(document, _about(document))
     extended = plain(dict(document)) | {"command": command}

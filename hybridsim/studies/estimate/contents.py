@@ -104,13 +104,6 @@ class Kept(NamedTuple):
     held: list[int]  # pages in the scaled-down cache
 
 
-class Filled(NamedTuple):
-    """A cache before a minute."""
-
-    pages: int  # capacity of the part that is simulated
-    warm: WarmStart
-
-
 class Contents:
     """What each of some caches holds, minute by minute."""
 
@@ -251,12 +244,12 @@ class Contents:
         granules: int,
         fewer: float = 0.0,
         led_by: int = 0,
-    ) -> Filled:
-        """Return a cache of `pages` pages before a minute with these requests.
+    ) -> tuple[int, WarmStart]:
+        """Return the capacity and the contents of a cache of `pages` pages before a minute.
 
-        The first `led_by` of them run before the minute, and access other pages, for which there
-        are places of their own.  A page has `granules`, all valid.  `fewer` lowers the shares of
-        pages that are cached.
+        Of a large cache they are those of the part that is simulated.  The first `led_by` of the
+        requests run before the minute, and access other pages, for which there are places of their
+        own.  A page has `granules`, all valid.  `fewer` lowers the shares of pages that are cached.
         """
         part = accesses_of(rows, self.page_bytes)
         touched = self.touched(part)
@@ -292,7 +285,7 @@ class Contents:
         kept = np.concatenate([mine[top:], np.flatnonzero(free_pages)[:others], mine[:top]])
         random.shuffle(kept[: len(kept) - top])
         valid = np.full(len(kept), (1 << granules) - 1)
-        return Filled(pages + of_earlier, WarmStart(kept=kept, valid=valid))
+        return pages + of_earlier, WarmStart(kept=kept, valid=valid)
 
 
 def accesses_of(rows: Requests, page_bytes: int) -> Accesses:

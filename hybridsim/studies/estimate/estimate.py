@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -59,7 +58,7 @@ from hybridsim.studies.estimate.minutes import (
 from hybridsim.studies.hits import PARAMETERS, Cache
 from hybridsim.studies.mrc import Curve, miss_ratio_curve
 from hybridsim.studies.page_sampling import SMALL, Sampled, check_sampled, hits_of_sample
-from hybridsim.studies.runs import Progress, Pump, Report
+from hybridsim.studies.runs import Progress, Pump, Report, reading
 from hybridsim.studies.week import clock
 from hybridsim.traces.formats.thinned import Thinned
 from hybridsim.traces.thinned.thinner import MINUTE_NS, Stretch
@@ -235,18 +234,6 @@ def estimate(
     return Job(trace, scenarios, report, require).estimates()
 
 
-@contextmanager
-def reading(trace: Trace, report: Report | None) -> Iterator[None]:
-    """Report the progress of a pass over the files of a capture."""
-
-    def on_read(read_bytes: int, of_bytes: int) -> None:
-        if report:
-            report(Progress(0, 0, 0, read_bytes, of_bytes))
-
-    with trace.reading(on_read):
-        yield
-
-
 def table_of(scenario: Scenario) -> Table:
     """Return the page cache of a suited scenario."""
     assert isinstance(scenario.cache, Table)
@@ -380,7 +367,7 @@ class Job:
                                 self._run, at, minute, ran, self.scenarios[which], *filled
                             )
                         )
-                        if filled.pages > PAGES_AT_ONCE // 2:
+                        if filled[0] > PAGES_AT_ONCE // 2:
                             runs[-1].result()
                 for each in runs:
                     each.result()

@@ -31,11 +31,10 @@ from hybridsim.answers.forecast import (
 from hybridsim.answers.metrics import READS, Kind
 from hybridsim.answers.outcome import Outcome, wear
 from hybridsim.answers.result import Result, plain
+from hybridsim.foundation.documents import headed, in_json
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.in_notebooks import frame_of
 from hybridsim.foundation.printable import shell_line
-from hybridsim.foundation.toml.places import Path
-from hybridsim.foundation.version import __version__
 from hybridsim.scenario import Scenario
 from hybridsim.scenario.origin import spelled_out
 from hybridsim.studies.explore import planning
@@ -63,7 +62,7 @@ from hybridsim.studies.explore.surface import (
 )
 from hybridsim.studies.sweep.figures import figures
 from hybridsim.studies.sweep.named_trace import NamedTrace
-from hybridsim.studies.sweep.point import Compute, Point, point, result_of
+from hybridsim.studies.sweep.point import Compute, Point, command_of, options_of, point, result_of
 from hybridsim.studies.sweep.running import Progress, Running, Settled
 from hybridsim.studies.sweep.store import FOLDER, Store
 from hybridsim.studies.sweep.sweep import check_crew, crew
@@ -215,13 +214,12 @@ class Status:
     of: int
     known: int  # of these, on disk before
     left_s: float | None  # None: unknown
-    settled: Settled | None = None
     band: float | None = None  # half of that of BAND, of the figure, in the median; None: unknown
     in_time: int | None = None  # replays that the time suffices for; None: all, or unknown
     stage: str = ""  # what is done in place of replays
 
 
-Report = Callable[[Status], None]
+Report = Callable[[Status, Settled | None], None]
 
 
 @dataclass
@@ -273,11 +271,6 @@ class Exploration:
     def own(self) -> Place:
         """The place of the scenario itself, or of the nearest choices."""
         return planning.own_place(self.axes)
-
-    @property
-    def mode(self) -> str:
-        """The mode of all replays: open, think or closed."""
-        return str(self.site.replay.mode)
 
     @property
     def prices(self) -> Pricing:
@@ -411,8 +404,7 @@ class Exploration:
         prices = self.prices
         backing = self.site.backing
         result = {
-            "schema": SCHEMA,
-            "tool": {"version": __version__},
+            **headed(SCHEMA),
             "inputs": {
                 "trace": dict(self.about),
                 "scenario": {
@@ -421,7 +413,7 @@ class Exploration:
                     "summary": f"{backing.members} x {backing.drive.name}, {backing.kind}",
                     "toml": self.site.to_toml(),
                 },
-                "mode": self.mode,
+                "mode": self.site.replay.mode,
             },
             "replays_run": {
                 "computed": self.computed,
@@ -459,9 +451,7 @@ class Exploration:
                     "title": each.title,
                     "unit": each.unit,
                     "wants_less": each.wants_less,
-                    "surface": self.surfaces[each.name].to_dict()
-                    if each.name in self.surfaces
-                    else None,
+                    "surface": in_json(self.surfaces.get(each.name)),
                 }
                 for each in QUANTITIES
             ],
@@ -485,13 +475,11 @@ class Exploration:
 
     def _command(self) -> str:
         """Return what the commands of all replays have in common; the choices' options follow."""
-        words = ["hybridsim", "replay", *self.trace.arguments]
-        if self.site.origin.name:
-            words += ["--scenario", self.site.origin.name]
         paths = {
             path for axis in self.axes for each in axis.choices for path in spelled_out(each.values)
         }
-        return shell_line([*words, *_words(self.site, lambda path: path not in paths)])
+        words = options_of(self.site, lambda path: path not in paths)
+        return command_of("replay", self.trace, self.site, words)
 
     def _choice(self, number: int, n: int) -> dict[str, Any]:
         """Return choice `n` of an axis, and what the page computes costs and wear of."""
@@ -501,7 +489,7 @@ class Exploration:
             "name": choice.name,
             "at": choice.at,
             "words": list(choice.words),
-            "options": shell_line(_words(changed, spelled_out(choice.values).__contains__)),
+            "options": shell_line(options_of(changed, spelled_out(choice.values).__contains__)),
         }
         if axis.served:
             about["served"] = axis.served[n]
@@ -637,10 +625,11 @@ class _Run(Exploration):
         """Report the progress, and estimate the time that is left."""
         done = progress.done
         to_do = max(self.in_all - done, 0)
+        lanes = progress.crew.lanes if progress.crew else 1
         if progress.took_s:
             # The median: the first replay of each kind of cache compiles.
-            self.each_s = float(np.median(progress.took_s)) / progress.lanes
-        self.has_workers = progress.lanes > 1
+            self.each_s = float(np.median(progress.took_s)) / lanes
+        self.has_workers = lanes > 1
         left = self.each_s * to_do + self.ending_s(done + to_do)
         in_time = None
         if self.limit_s is not None:
@@ -649,8 +638,8 @@ class _Run(Exploration):
                 more = max(rest - self.ending_s(done), 0.0) / self.each_s
                 in_time = done + min(int(more), to_do)
             left = min(left, rest) if self.each_s else rest
-        self.report(Status(done, self.in_all, progress.known, left or None, settled, self.band,
-                           in_time, stage))  # fmt: skip
+        now = Status(done, self.in_all, progress.known, left or None, self.band, in_time, stage)
+        self.report(now, settled)
 
     def fitting(self) -> None:
         """Report that surfaces are fitted."""
@@ -811,7 +800,7 @@ def explore(
     check: int = 0,
     folder: str | os.PathLike[str] = FOLDER,
     workers: int | None = None,
-    report: Report = lambda status: None,
+    report: Report = lambda status, settled: None,
     compute: Compute | None = None,
     **choices: Any,
 ) -> Exploration:
@@ -881,12 +870,6 @@ def usual_band(surface: Surface, of: Sequence[Axis]) -> float:
 def _short(value: float | None) -> float | None:
     """Return a value with the digits that a screen can show, and a few more."""
     return None if value is None else float(f"{value:.7g}")
-
-
-def _words(site: Scenario, is_wanted: Callable[[Path], bool]) -> list[str]:
-    """Return the words of those options of a scenario whose key is wanted."""
-    options = [option for path, option in site.options_by_path() if is_wanted(path)]
-    return [word for option in options for word in option.split(" ", 1)]
 
 
 def explored(point: Point, shared_folder: str | None = None) -> dict[str, Any]:

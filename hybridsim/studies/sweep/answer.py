@@ -20,8 +20,8 @@ from hybridsim.answers.forecast import NO, UNSURE, YES
 from hybridsim.answers.intervals import Blocks, Interval, combined, gains
 from hybridsim.answers.requirements import OF_RUNS
 from hybridsim.answers.sampling import student_reach
+from hybridsim.foundation.documents import headed
 from hybridsim.foundation.in_notebooks import frame_of
-from hybridsim.foundation.version import __version__
 from hybridsim.foundation.wording import counted, latency
 from hybridsim.studies.sweep.figures import (
     ALONE,
@@ -426,8 +426,7 @@ class SweepResult:
         plan = self.plan
         is_grid = plan.kind == "grid"
         return {
-            "schema": SCHEMA,
-            "tool": {"version": __version__},
+            **headed(SCHEMA),
             "inputs": {
                 "trace": {
                     "name": _named(plan),

@@ -7,6 +7,7 @@ of dask end with their scheduler and must be restarted with it.)
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import logging
@@ -168,12 +169,9 @@ class Cluster:
     def close(self) -> None:
         """Release the submitted points, and stop the workers that were started here."""
         self.drop()
-        for each in (self._client, self._own):
-            try:
-                if each is not None:
-                    each.close(timeout=5)
-            except (OSError, TimeoutError, CancelledError):
-                pass  # already closed
+        for each in filter(None, (self._client, self._own)):
+            with contextlib.suppress(OSError, TimeoutError, CancelledError):  # already closed
+                each.close(timeout=5)
 
     def _resubmit_lost(self) -> None:
         if not self._lost:

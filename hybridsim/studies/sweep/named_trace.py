@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,17 +40,11 @@ class NamedTrace(NamedTuple):
     split: tuple[str, str] | None = None  # of a fleet's volume: its file, its digest's text
 
     @classmethod
-    def here(
-        cls,
-        paths: tuple[str, ...],
-        format: str | None = None,
-        device: str | None = None,
-        use_dispatch: bool = False,
-    ) -> NamedTrace:
-        """Return a trace whose paths are relative to the current folder."""
+    def here(cls, paths: tuple[str, ...], *how: Any) -> NamedTrace:
+        """Return a trace whose paths are relative to the current folder, and `how` it is read."""
         if "-" in paths:
             raise UsageError("a sweep reads its traces more than once: save standard input first")
-        return cls(paths, format, device, use_dispatch, os.getcwd())
+        return cls(paths, *how)._replace(folder=os.getcwd())
 
     @classmethod
     def of(cls, trace: AnyTrace) -> NamedTrace:

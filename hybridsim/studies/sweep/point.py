@@ -57,12 +57,19 @@ class Point:
     @property
     def command(self) -> str:
         """The command line that computes this point alone."""
-        words = ["hybridsim", self.what, *self.trace.arguments]
-        if self.scenario.origin.name:
-            words += ["--scenario", self.scenario.origin.name]
-        for option in self.scenario.options:
-            words += option.split(" ", 1)
-        return shell_line(words)
+        return command_of(self.what, self.trace, self.scenario, options_of(self.scenario))
+
+
+def command_of(what: str, trace: NamedTrace, site: Scenario, options: list[str]) -> str:
+    """Return the command line for a trace and the scenario file of a machine, with options."""
+    file = ["--scenario", site.origin.name] if site.origin.name else []
+    return shell_line(["hybridsim", what, *trace.arguments, *file, *options])
+
+
+def options_of(site: Scenario, is_wanted: Callable[[Any], bool] = lambda path: True) -> list[str]:
+    """Return the words of those options of a scenario whose key is wanted."""
+    options = [option for path, option in site.options_by_path() if is_wanted(path)]
+    return [word for option in options for word in option.split(" ", 1)]
 
 
 def point(

@@ -88,11 +88,9 @@ class Progress:
     known: int = 0  # were on disk already
     computed: int = 0
     failed: int = 0
-    crew: str = ""
-    link: str = ""
+    crew: Crew | None = None  # from the first point on that must be computed
     begun: float = field(default_factory=time.monotonic)
     took_s: list[float] = field(default_factory=list)  # of each computed point, on its worker
-    lanes: int = 1  # points that are computed at the same time
 
     @property
     def done(self) -> int:
@@ -138,7 +136,6 @@ class Running:
         `hire` returns the workers; it is called when the first point must be computed.
         """
         self._hire, self._store, self._report = hire, store, report
-        self._hired: Crew | None = None
         self.progress = Progress()
         self.failures: dict[str, Settled] = {}  # by key
         self._under_way: dict[str, Point] = {}
@@ -149,17 +146,14 @@ class Running:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._hired is not None:
-            self._hired.close()
+        if self.progress.crew is not None:
+            self.progress.crew.close()
 
     @property
     def _crew(self) -> Crew:
-        if self._hired is None:
-            self._hired = self._hire()
-            self.progress.link = self._hired.link
-        self.progress.crew = self._hired.words
-        self.progress.lanes = self._hired.lanes
-        return self._hired
+        if self.progress.crew is None:
+            self.progress.crew = self._hire()
+        return self.progress.crew
 
     def plan(self, done: int, of: int) -> None:
         """Report how many settings of the search's next step are resolved."""

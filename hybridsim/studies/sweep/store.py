@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import errno
 import fcntl
 import io
 import json
@@ -98,10 +97,8 @@ class Store:
         """Lock a point for this client; return False if another client computes it."""
         try:
             fcntl.lockf(self._claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(key))
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                return False
-            raise
+        except (BlockingIOError, PermissionError):
+            return False
         self._claimed.add(key)
         return True
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from io import FileIO
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from hybridsim.traces.formats.pairing import EVENT
 from hybridsim.traces.recording import Disk, Host
 from hybridsim.traces.recording.live import Live, Paired
 
-BLOCK_BYTES = 1 << 16
 AT_ONCE = 1 << 14  # events of a stream
 SECOND_NS = 10**9
 MARK = re.compile(rb"(?<=\s)(\d{1,9})\.(\d{6,9}): tracing_mark_write: (.*)")
@@ -83,33 +83,16 @@ def of_disk(
         live.close()
 
 
-class _Stream:
-    """A pipe whose bytes are read as soon as they arrive; it is never stored."""
-
-    name = "standard input"
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-
-    def open(self, findings: Findings) -> _Stream:
-        return self
-
-    def read(self, size: int) -> bytes:
-        return os.read(self._handle, BLOCK_BYTES)
-
-    def __enter__(self) -> _Stream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-
 class _Lines(ftrace.Lines):
     """Block events, the texts that were written to `trace_marker`, and the events lost."""
 
-    def __init__(self, stream: _Stream, device: str | None) -> None:
+    def __init__(self, handle: int) -> None:
+        """Read a pipe as soon as its bytes arrive; they are never stored."""
         self._marks: list[tuple[int, str]] = []
-        super().__init__(stream, device, Findings())  # type: ignore[arg-type]
+        pipe: Any = SimpleNamespace(
+            name="standard input", open=lambda findings: FileIO(handle, closefd=False)
+        )
+        super().__init__(pipe, None, Findings())
         self._lines = self._marked(self._lines)
 
     def _marked(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
@@ -130,14 +113,13 @@ class _Lines(ftrace.Lines):
         return lost
 
 
-def of_stream(handle: int, device: str | None = None) -> Iterator[Piece]:
+def of_stream(handle: int) -> Iterator[Piece]:
     """Yield the requests of block events as text (`cat trace_pipe`, `perf script`), as they come.
 
-    Without `device` the first device of the stream is watched.  What was written to `trace_marker`
-    comes as a state, with the requests before it.  Raises UsageError for a stream without block
-    events.
+    The first device of the stream is watched.  What was written to `trace_marker` comes as a state,
+    with the requests before it.  Raises UsageError for a stream without block events.
     """
-    text = _Lines(_Stream(handle), device)
+    text = _Lines(handle)
     held: list[tuple[int, ...]] = []
     paired, aligned, last_ns = Paired(), _Aligned(), 0
 
@@ -154,8 +136,7 @@ def of_stream(handle: int, device: str | None = None) -> Iterator[Piece]:
     for event in text.events():
         if not seen:
             seen = True
-            device = device or next(iter(text.first_seen), None)
-            text._wanted = device
+            text._wanted = next(iter(text.first_seen), None)
         for mark in text.taken():
             aligned.add(*mark)
         held.append(event)

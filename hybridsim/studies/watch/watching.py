@@ -30,7 +30,7 @@ from hybridsim.scenario import Scenario, building
 from hybridsim.studies.batches import Sent, batch_of
 from hybridsim.studies.check import state_of
 from hybridsim.studies.hits import Cache, Feed, check
-from hybridsim.studies.page_sampling import NOT_SAMPLED, SMALL
+from hybridsim.studies.page_sampling import SMALL, refuse_unsampled
 from hybridsim.studies.watch.kept import Kept, leaves, outline, regrown
 from hybridsim.studies.watch.pieces import SECOND_NS, Piece
 from hybridsim.traces.recording import Disk, Host
@@ -207,12 +207,9 @@ class PageCaches:
                 f"{human_size(max(sizes))}: a cache needs {SMALL} pages of the sample; watch them "
                 "separately, or take smaller pages (--page)"
             )
-        for each in policies:
-            if self.rate < 1 and each in NOT_SAMPLED:
-                raise UsageError(
-                    f"policy {each} {NOT_SAMPLED[each]}: watch caches of at most "
-                    f"{human_size(PAGES_MAX * page_bytes)}"
-                )
+        if self.rate < 1:
+            most = human_size(PAGES_MAX * page_bytes)
+            refuse_unsampled(policies, f": watch caches of at most {most}")
         self._which = [(policy, size) for policy in policies for size in sizes]
         self._caches = [
             Cache("always", policy, max(round(size // page_bytes * self.rate), 1), page_bytes)

@@ -129,24 +129,17 @@ class Order:
     host: Host
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The result of a recording."""
-
-    dropped: int  # events lost because the kernel's buffers were full
-    failed: str = ""  # why it is incomplete; empty if it is complete or was stopped
-
-
 class Way(Protocol):
     """A module that implements a method of recording."""
 
     def check(self, disk: Disk, host: Host) -> None:
         """Raise RecordingError if the method does not work on this machine."""
 
-    def record(self, order: Order, stop: Event, tick: Tick) -> Outcome:
+    def record(self, order: Order, stop: Event, tick: Tick) -> tuple[int, str]:
         """Record, then restore all settings; the events so far are kept, also after a failure.
 
-        Once `stop` is set it ends.
+        Once `stop` is set it ends.  Return the events lost because the kernel's buffers were full,
+        and why the recording is incomplete, or "" if it is complete or was stopped.
         """
 
 

@@ -14,7 +14,7 @@ from threading import Event
 from hybridsim.foundation.errors import RecordingError
 from hybridsim.foundation.writing import whole_file
 from hybridsim.traces.formats.files import per_cpu_files, zstd
-from hybridsim.traces.recording import LEVEL, Disk, Host, Order, Outcome, Tick
+from hybridsim.traces.recording import LEVEL, Disk, Host, Order, Tick
 
 PROGRAM = "blktrace"
 # Queue, issue, completion, requeue: the events that determine requests and their latencies.
@@ -54,7 +54,7 @@ def command(order: Order) -> list[str]:
     return words + [word for action in ACTIONS for word in ("-a", action)]
 
 
-def record(order: Order, stop: Event, tick: Tick) -> Outcome:
+def record(order: Order, stop: Event, tick: Tick) -> tuple[int, str]:
     """Run blktrace to its end, or until `stop` is set; then compress its files."""
     begun = time.monotonic()
     with tempfile.TemporaryFile("w+") as output:
@@ -74,7 +74,7 @@ def record(order: Order, stop: Event, tick: Tick) -> Outcome:
         printed = output.read()
     pack(order.prefix)
     failed = "" if stop.is_set() else failure(printed, process.returncode, passed_s, order)
-    return Outcome(sum(map(int, DROPPED.findall(printed))), failed)
+    return sum(map(int, DROPPED.findall(printed))), failed
 
 
 def failure(printed: str, code: int, passed_s: float, order: Order) -> str:

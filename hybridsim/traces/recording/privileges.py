@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from threading import Event
-from typing import Any, NamedTuple
 
 from hybridsim.foundation.errors import HybridsimError, RecordingError, UsageError
 
@@ -21,11 +20,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def on_signals() -> Iterator[Event]:
     """Yield an event that the first signal sets; restore the signal handlers at the end."""
     stop = Event()
-
-    def note(*_: Any) -> None:
-        stop.set()
-
-    before = {each: signal.signal(each, note) for each in SIGNALS}
+    before = {each: signal.signal(each, lambda *_: stop.set()) for each in SIGNALS}
     try:
         yield stop
     finally:
@@ -37,55 +32,38 @@ ROOT = 0
 DONE, FAILED = b"+", b"-"  # first byte of a reply
 
 
-class User(NamedTuple):
-    """Whom a process runs as."""
-
-    name: str
-    uid: int
-    gid: int
-    home: str
-
-
-def user_to_become(name: str | None) -> User | None:
+def user_to_become(name: str | None) -> pwd.struct_passwd | None:
     """Return the user to become: `name`, or who called sudo; None: nothing changes.
 
     Raises UsageError for a name that does not exist, or one that only root could become.
     """
-    own = os.geteuid()
-    if name is None:
-        caller = os.environ.get("SUDO_UID", "")
-        if own != ROOT or not caller.isdigit() or int(caller) == ROOT:
-            return None
-        try:
-            found = pwd.getpwuid(int(caller))
-        except KeyError:
-            raise UsageError(
-                f"the user {caller}, who called sudo, is not in the list of users: specify --user"
-            ) from None
-    else:
-        try:
-            found = pwd.getpwnam(name)
-        except KeyError:
-            raise UsageError(f"--user {name}: there is no such user") from None
+    own, caller = os.geteuid(), os.environ.get("SUDO_UID", "")
+    if name is None and (own != ROOT or not caller.isdigit() or int(caller) == ROOT):
+        return None
+    try:
+        found = pwd.getpwuid(int(caller)) if name is None else pwd.getpwnam(name)
+    except KeyError:
+        who = f"the user {caller}, who called sudo, is not in the list of users: specify --user"
+        raise UsageError(f"--user {name}: there is no such user" if name else who) from None
     if found.pw_uid == own:
         return None
     if own != ROOT:
         raise UsageError(f"--user {name}: only root may become another user")
-    return User(found.pw_name, found.pw_uid, found.pw_gid, found.pw_dir)
+    return found
 
 
-def become(user: User) -> None:
+def become(user: pwd.struct_passwd) -> None:
     """Give up root for good; raise RecordingError if the system refuses."""
     try:
-        os.initgroups(user.name, user.gid)
-        os.setresgid(user.gid, user.gid, user.gid)
-        os.setresuid(user.uid, user.uid, user.uid)
+        os.initgroups(user.pw_name, user.pw_gid)
+        os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
+        os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
     except OSError as error:
         raise RecordingError(
-            f"root cannot become {user.name} here ({error.strerror}): specify --user root to "
+            f"root cannot become {user.pw_name} here ({error.strerror}): specify --user root to "
             "remain root"
         ) from None
-    os.environ["HOME"] = user.home
+    os.environ["HOME"] = user.pw_dir
 
 
 class Keeper:

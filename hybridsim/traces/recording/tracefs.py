@@ -19,7 +19,7 @@ from typing import Any
 
 from hybridsim.foundation.errors import RecordingError
 from hybridsim.traces.formats.files import zstd
-from hybridsim.traces.recording import LEVEL, Disk, Host, Order, Outcome, Tick
+from hybridsim.traces.recording import LEVEL, Disk, Host, Order, Tick
 
 PLACES = ("kernel/tracing", "kernel/debug/tracing")
 ACTIONS = "queue,issue,complete,requeue"
@@ -68,7 +68,7 @@ def place(host: Host) -> Path:
     )
 
 
-def record(order: Order, stop: Event, tick: Tick) -> Outcome:
+def record(order: Order, stop: Event, tick: Tick) -> tuple[int, str]:
     """Record until the time is over or `stop` is set."""
     root = place(order.host)
     cpus = {int(each.name[3:]): each for each in root.glob("per_cpu/cpu[0-9]*")}
@@ -91,7 +91,7 @@ def record(order: Order, stop: Event, tick: Tick) -> Outcome:
             while _drain(pipes):
                 pass
             lost = _lost(root) - lost_before
-    return Outcome(max(lost, 0), failed)
+    return max(lost, 0), failed
 
 
 @contextlib.contextmanager

@@ -97,7 +97,7 @@ def _gains(
     ends = [each for row in rows for each in (row[1], row[3])]
     axis = Axis("gain", "times", log=max(ends) >= WIDE * min(ends))
     note = f"The first {most} of {len(rows)}." if most and len(rows) > most else ""
-    return Ranges(gid, title, axis, rows[:most], [("no gain", 1.0)], note)
+    return Ranges(gid, title, axis, rows[:most], [("no gain", 1.0)], note=note)
 
 
 def questions(document: Document) -> Section:

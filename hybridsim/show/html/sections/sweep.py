@@ -11,9 +11,8 @@ from hybridsim.show.charts import ENDS, Axis, Bars, Chart, Line, Ranges
 from hybridsim.show.charts.replay import Document
 from hybridsim.show.charts.tables import pareto
 from hybridsim.show.html.blocks import Block, KeyFigures, Prose, Section, Table
-from hybridsim.show.sweep import worded
+from hybridsim.show.sweep import cells_of, listed
 from hybridsim.studies.sweep.figures import Objective
-from hybridsim.studies.sweep.seeds import Estimate
 
 CURVES_MAX = 6
 LISTED_MAX, RANGES_MAX = 8, 10  # settings of a sentence, of a chart
@@ -68,7 +67,7 @@ def best(document: Document) -> Section | None:
     settings = document["settings"]
     if settings:
         first = settings[document["best"]]
-        values = zip(wanted, _cells(document, first)[-len(wanted) :])
+        values = zip(wanted, cells_of(wanted, first))
         blocks.append(KeyFigures([(each.text, value, "") for each, value in values]))
         blocks.append(Prose([f"Best by {wanted[0].text}: {_named(document, first)}."], "yes"))
         blocks += _not_apart(document, wanted[0])
@@ -110,9 +109,7 @@ def _not_apart(document: Document, first: Objective) -> list[Block]:
 
 
 def _listed(document: Document, settings: Sequence[Document]) -> str:
-    more = len(settings) - LISTED_MAX
-    words = "; ".join(_named(document, each) for each in settings[:LISTED_MAX])
-    return f"{words}; and {more:,} more" if more > 0 else words
+    return listed([_named(document, each) for each in settings], LISTED_MAX, "")
 
 
 def _front(document: Document, wanted: list[Objective]) -> Chart:
@@ -202,14 +199,8 @@ def _heads(document: Document) -> list[str]:
 
 def _cells(document: Document, one: Document) -> list[str]:
     """Return the row of a setting in a table with these heads."""
-    cells = [_level(one, key) for key in _keys(document)]
-    for objective in document["inputs"]["objectives"]:
-        result, known = one["objectives"][objective], one["intervals"].get(objective)
-        cells.append(
-            NONE if result is None
-            else worded(Objective.parse(objective), Estimate(**result), known)
-        )  # fmt: skip
-    return cells
+    wanted = list(map(Objective.parse, document["inputs"]["objectives"]))
+    return [*(_level(one, key) for key in _keys(document)), *cells_of(wanted, one)]
 
 
 def _named(document: Document, one: Document) -> str:
