@@ -424,7 +424,7 @@ def together(visits: Visits, objects: Objects, life: Lives, accesses: int) -> fl
     for late in (0, accesses // 7):
         time = (visits.first[mine] + late) % accesses
         wanted = anchor[mine] * (2 * accesses) + time
-        shares.append(float((nearest_distance(key, wanted) <= NEAR).mean()))
+        shares.append(float((np.abs(key[nearest(key, wanted)] - wanted) <= NEAR).mean()))
     return rounded(max(shares[0] - shares[1], 0) / max(1 - shares[1], 1e-9))
 
 
@@ -438,11 +438,12 @@ def anchors(page: Ints, visits: Ints) -> Ints:
     return anchor
 
 
-def nearest_distance(keys: Ints | Floats, wanted: Ints | Floats) -> Any:
-    """Return the distance from each wanted value to the nearest of the sorted keys."""
+def nearest(keys: Ints | Floats, wanted: Ints | Floats) -> Ints:
+    """Return the index of the sorted key that is nearest to each value; of two the lower one."""
     after = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     before = np.maximum(after - 1, 0)
-    return np.minimum(np.abs(keys[after] - wanted), np.abs(keys[before] - wanted))
+    is_after = np.abs(keys[after] - wanted) < np.abs(keys[before] - wanted)
+    return np.where(is_after, after, before)
 
 
 def pause_class(pause: Ints | Floats, nth: Ints) -> Ints:
@@ -476,9 +477,11 @@ def shapes(visits: Visits, life: Lives, objects: Objects) -> list[list[int]]:
     rows = []
     for each in np.unique(classes):
         mine = np.flatnonzero(classes == each)
-        nearest = _commonest(length[mine])
-        for value in np.unique(nearest):
-            these = mine[nearest == value]
+        lengths, often = np.unique(length[mine], return_counts=True)
+        kept = np.sort(lengths[np.argsort(-often, kind="stable")[:SHAPES]])  # the most frequent
+        kind = kept[nearest(kept, length[mine])]
+        for value in np.unique(kind):
+            these = mine[kind == value]
             align = _alignment(visits.start[these])
             for how_many, number in zip(*np.unique(amount[these], return_counts=True)):
                 rows.append([int(each), int(value), align, int(how_many), int(number)])
@@ -489,16 +492,6 @@ def shape_class(group: Ints, nth: Ints, visits: Ints, is_write: Any) -> Ints:
     """Return the class by group, frequent object or not, first visit or not, and write or not."""
     classes: Ints = ((group * 2 + (visits >= OFTEN)) * 2 + (nth > 0)) * 2 + is_write
     return classes
-
-
-def _commonest(length: Ints) -> Ints:
-    """Return the nearest of the SHAPES most frequent lengths for each length."""
-    values, number = np.unique(length, return_counts=True)
-    kept = np.sort(values[np.argsort(-number, kind="stable")[:SHAPES]])
-    above = np.minimum(np.searchsorted(kept, length), len(kept) - 1)
-    below = np.maximum(above - 1, 0)
-    is_above = kept[above] - length < length - kept[below]
-    return np.where(is_above | (kept[above] == length), kept[above], kept[below])
 
 
 def _alignment(start: Ints) -> int:
@@ -773,11 +766,8 @@ class _Visits:
         far = 2.0 * accesses
         key = number * far + np.minimum(time, accesses)
         wanted = anchor[mine] * far + time[mine]
-        after = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
-        before = np.maximum(after - 1, 0)
-        is_after = np.abs(key[after] - wanted) < np.abs(key[before] - wanted)
         moved = time.copy()
-        moved[mine] = time[np.where(is_after, after, before)] + 1
+        moved[mine] = time[nearest(key, wanted)] + 1
         return moved
 
 
