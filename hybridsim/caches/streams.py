@@ -40,8 +40,7 @@ class Streams(NamedTuple):
                 oldest = i
         if best < 0:
             best = oldest
-            self.run_bytes[best] = 0
-            self.run_requests[best] = 0
+            self.run_bytes[best] = self.run_requests[best] = 0
         self.run_bytes[best] += length
         self.run_requests[best] += 1
         self.end[best] = offset + length

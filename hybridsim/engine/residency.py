@@ -135,12 +135,10 @@ class Residency(NamedTuple):
 
 def _by_page(present: Bytes, *policies: Any) -> tuple[Any, ...]:
     """Return the arrays by page id that accesses read, each of them once (jit/instructions.py)."""
-    arrays = {id(present): present}
-    for machine in _parts(policies):
-        for name in getattr(type(machine), "BY_PAGE", ()):
-            array = getattr(machine, name)
-            arrays[id(array)] = array
-    return tuple(arrays.values())
+    arrays = [present]
+    for each in _parts(policies):
+        arrays += [getattr(each, name) for name in getattr(type(each), "BY_PAGE", ())]
+    return tuple({id(array): array for array in arrays}.values())
 
 
 def _by_place(admission: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Bytes, Int32s, Ints, longer
+from hybridsim.foundation.arrays import Bytes, Int32s, Ints, filled, longer
 from hybridsim.jit import loop, method, state_machine
 from hybridsim.jit.instructions import prefetch
 
@@ -37,25 +37,14 @@ class Stack(NamedTuple):
     @classmethod
     def new(cls, ids: int) -> Stack:
         """Return an empty stack with room for `ids` pages, a multiple of the block."""
-        moments = 2 * ids
-        return cls(
-            np.full(ids, NEVER, np.int32),
-            np.zeros(moments, np.int32),
-            np.zeros(moments, np.uint8),
-            np.zeros((moments >> BLOCK_BITS) + 1, np.int32),
-            np.zeros(2, np.int64),
-        )
+        last, tree = np.full(ids, NEVER, np.int32), _tree(2 * ids)
+        return filled(cls, 2 * ids, last=last, tree=tree, state=np.zeros(2, np.int64))
 
     def grown(self, ids: int) -> Stack:
         """Return the same stack with room for `ids` pages."""
-        moments = 2 * ids
-        grown = Stack(
-            longer(self.last, ids, NEVER),
-            longer(self.page, moments),
-            longer(self.marked, moments),
-            np.zeros((moments >> BLOCK_BITS) + 1, np.int32),
-            self.state,
-        )
+        last, tree = longer(self.last, ids, NEVER), _tree(2 * ids)
+        page, marked = (longer(each, 2 * ids) for each in (self.page, self.marked))
+        grown = Stack(last, page, marked, tree, self.state)
         _regrow(grown)
         return grown
 
@@ -129,6 +118,10 @@ class Stack(NamedTuple):
             above = at + (at & -at)
             if above <= blocks:
                 self.tree[above] += self.tree[at]
+
+
+def _tree(moments: int) -> Int32s:
+    return np.zeros((moments >> BLOCK_BITS) + 1, np.int32)
 
 
 @loop

@@ -16,6 +16,7 @@ from hybridsim.foundation.codes import FUA, OP_MASK, PREFLUSH, Level, Op, Spread
 from hybridsim.foundation.machine_parameters import ArrayParameters, RebuildParameters
 from hybridsim.jit import kernel, method, state_machine
 from hybridsim.jit.events import FAST_TIMER, SLOW, SLOW_TIMER, Events
+from hybridsim.jit.instructions import along
 from hybridsim.jit.lists import NOTHING, Fifos, give_back, taken
 
 WHOLE, FAILED, REBUILDING = range(3)  # states of a member
@@ -951,10 +952,8 @@ def end_segment(tier, now, group, events):
     groups = tier.groups
     row = groups.row[group]
     tier.stripes.remove(row % BUCKETS, group, groups.next)
-    joined = groups.joined[group]
-    while joined != NOTHING:
+    for joined in along(groups.joined[group], groups.next):
         events.push(now, tier.timer, joined + 1)
-        joined = groups.next[joined]
     other = tier.stripes.first[row % BUCKETS]
     while other != NOTHING:
         is_blocked = groups.row[other] == row and groups.then[other] == BLOCKED

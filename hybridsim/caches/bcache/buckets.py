@@ -538,8 +538,7 @@ class Buckets(NamedTuple):
     def end_gc(self, now, below):
         """Update the content of each bucket, and continue allocation."""
         self.mark_again()
-        self.state[GC_WANTED] = 0
-        self.state[GC_RUNNING] = 0
+        self.state[GC_WANTED] = self.state[GC_RUNNING] = 0
         self.state[GCS] += 1
         self.go_on(now, below)
         self.wake_gc(now, below)

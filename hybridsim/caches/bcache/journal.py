@@ -149,9 +149,7 @@ class Journal(NamedTuple):
         at = self.begin + state[CURSOR]
         state[CURSOR] += length
         state[JOURNAL_ENTRIES] += 1
-        state[KEYS] = 0
-        state[IS_DIRTY] = 0
-        state[IS_DUE] = 0
+        state[KEYS] = state[IS_DIRTY] = state[IS_DUE] = 0
         state[IS_BEING_WRITTEN] = 1
         state[PRIORITIES_WRITTEN] = state[PRIORITIES_WAIT]
         state[PRIORITIES_WAIT] = 0

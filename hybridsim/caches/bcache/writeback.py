@@ -179,9 +179,7 @@ class WriteBack(NamedTuple):
         """Gather dirty keys in order of address, from where the last pass stopped."""
         state = self.state
         start = state[SCANNED]
-        state[GATHERED] = 0
-        state[TAKEN] = 0
-        state[IS_FULL_PASS] = 0
+        state[GATHERED] = state[TAKEN] = state[IS_FULL_PASS] = 0
         self.gather(start, 1 << 62)
         state[HIGH] = state[GATHERED]
         if state[GATHERED] < GATHERED_MAX:

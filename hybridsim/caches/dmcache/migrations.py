@@ -55,11 +55,6 @@ class Bios(NamedTuple):
         self.item[bio] = NOTHING
         return bio
 
-    @method
-    def are_none(self):
-        """Return whether no bio is in flight."""
-        return self.free[1] == len(self.request)
-
 
 @state_machine
 class Cells(NamedTuple):

@@ -44,8 +44,7 @@ class MultiQueue(NamedTuple):
     @method
     def push(self, node):
         """Append a node to the list of its level."""
-        self.lists.add(self.level[node], node)
-        self.add(node, 1)
+        self.push_before(NOTHING, node)
 
     @method
     def push_before(self, mark, node):
@@ -263,8 +262,7 @@ class Hotspot(NamedTuple):
         confidence = self.confidence()
         self.state[JUMP] = 4 if confidence < POOR else 2 if confidence < FAIR else 1
         self.queue.redistribute()
-        self.state[HITS] = 0
-        self.state[MISSES] = 0
+        self.state[HITS] = self.state[MISSES] = 0
 
     @method
     def confidence(self):
@@ -333,8 +331,7 @@ class Work(NamedTuple):
         self.waits_for[item] = ITS_TURN
         self.lock[item] = NOBODY
         self.bio[item] = NOTHING
-        self.copied_bytes[item] = 0
-        self.lanes[item] = 0
+        self.copied_bytes[item] = self.lanes[item] = 0
         return item
 
     @method

@@ -419,7 +419,7 @@ class DmCache(NamedTuple):
     @method
     def is_at_rest(self):
         """Return whether nothing is in progress, so that the cache can be stopped."""
-        return self.bios.are_none() and self.smq.work.is_empty()
+        return self.bios.free[1] == len(self.bios.request) and self.smq.work.is_empty()
 
     @method
     def wind(self, now, events):

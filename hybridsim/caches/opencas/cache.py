@@ -111,7 +111,7 @@ class OpenCas(NamedTuple):
 
     def size(self) -> int:
         """Return the number of jobs there is room for."""
-        return self.lines.jobs.size()
+        return len(self.lines.jobs.request)
 
     def demand(self, longest_bytes: int) -> int:
         """Return the maximum number of parts in one step: of a request or of cleaning."""
@@ -174,7 +174,7 @@ class OpenCas(NamedTuple):
     def restarted(self, now_ns: int, how: Restart) -> OpenCas:
         """Return the cache as it is loaded: after a crash with nothing but what is dirty."""
         old = self.lines
-        jobs = Jobs.new(old.capacity, old.jobs.size())
+        jobs = Jobs.new(old.capacity, self.size())
         if how == Restart.UNCLEAN:
             lines = old.recovered(now_ns, old.dirt.emptied(), jobs)
         else:
@@ -196,7 +196,7 @@ class OpenCas(NamedTuple):
     @method
     def room(self):
         """Return how many more parts can be made."""
-        return self.lines.jobs.room()
+        return min(self.lines.jobs.free[1], self.lines.jobs.needs.free[1])
 
     @method
     def submit(self, now, slot, requests, below):

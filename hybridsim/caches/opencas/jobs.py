@@ -93,15 +93,6 @@ class Jobs(NamedTuple):
         larger = self._replace(needs=grown_pool(self.needs, capacity))
         return grown_pool(larger, capacity, self._fields[6:-2])
 
-    def size(self) -> int:
-        """Return the number of jobs there is room for."""
-        return len(self.request)
-
-    @method
-    def room(self):
-        """Return how many more jobs and needs can be allocated."""
-        return min(self.free[1], self.needs.free[1])
-
     @method
     def take(self, request, way):
         """Allocate a job."""

@@ -61,10 +61,7 @@ class Sectors(NamedTuple):
     @method
     def is_empty(self, line):
         """Return whether no sector of a line is set."""
-        for word in range(self.words_per_line):
-            if self.words[line * self.words_per_line + word] != 0:
-                return False
-        return True
+        return not self.has_any(line, 0, self.words_per_line * WORD_BITS)
 
     @method
     def set(self, line, start, end):

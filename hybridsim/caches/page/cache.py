@@ -141,7 +141,7 @@ class PageCache(NamedTuple):
     def start(self, events: Events) -> None:
         """Schedule the start of a preload, if there is one."""
         if len(self.preload.numbers):
-            events.push(self.preload.idle_ns, CACHE, PRELOAD_TIMER)
+            events.push(self.preload.preload_idle_ns, CACHE, PRELOAD_TIMER)
 
     def grown(self, ids: int) -> PageCache:
         """Return the same cache with room for `ids` (a power of two) pages."""

@@ -19,7 +19,7 @@ from hybridsim.caches.page.table import (
     RATE_TIMER,
     WRITE_BACKS,
 )
-from hybridsim.foundation.arrays import Bytes, Ints
+from hybridsim.foundation.arrays import Bytes, Ints, filled
 from hybridsim.foundation.cache_parameters import CacheParameters
 from hybridsim.foundation.codes import Fill, Op, Reason
 from hybridsim.foundation.machine_parameters import LimitParameters
@@ -448,8 +448,7 @@ def end_fill(cache, now, page, below):
     table = cache.table
     place = table.slot[page]
     filling = table.filling[place]
-    table.fill_parts[place] = 0
-    table.filling[place] = 0
+    table.fill_parts[place] = table.filling[place] = 0
     if table.fill_for[place] == names.PRELOADED:
         table.fill_for[place] = NOTHING
         cache.preload.counts[PRELOADS_DOOMED if filling == 0 else PAGES_PRELOADED] += 1
@@ -494,10 +493,10 @@ class Preload(NamedTuple):
     """The list of pages, the progress of loading, and the pages not used since they were loaded."""
 
     is_on: int
-    idle_ns: int
-    gap_bytes: int
-    chunk_bytes: int
-    reads_max: int  # per round
+    preload_idle_ns: int
+    preload_gap_bytes: int
+    preload_chunk_bytes: int
+    preload_reads: int  # at most, per round
     rate: Limits  # while there is load
     has_rate: int
     numbers: Ints
@@ -512,24 +511,22 @@ class Preload(NamedTuple):
         rate = parameters.preload_rate
         counts = np.zeros(len(COUNTERS), np.int64)
         counts[PAGES_KEPT] = len(warm.kept)
-        return cls(
-            int(is_on),
-            parameters.preload_idle_ns,
-            parameters.preload_gap_bytes,
-            parameters.preload_chunk_bytes,
-            parameters.preload_reads,
-            Limits.new(1, [LimitParameters([Op.READ], 1, rate)] if rate else []),
-            int(rate > 0),
-            warm.preload.astype(np.int64),
-            np.zeros(slots if is_on else 0, np.uint8),
-            np.zeros(3, np.int64),
-            counts,
+        return filled(
+            cls,
+            slots if is_on else 0,
+            parameters,
+            is_on=int(is_on),
+            rate=Limits.new(1, [LimitParameters([Op.READ], 1, rate)] if rate else []),
+            has_rate=int(rate > 0),
+            numbers=warm.preload.astype(np.int64),
+            state=np.zeros(3, np.int64),
+            counts=counts,
         )
 
     def demand(self, page_bytes: int) -> int:
         """Return the maximum number of pages in one round."""
-        each = self.chunk_bytes // page_bytes + 1
-        return self.reads_max * each if len(self.numbers) else 0
+        each = self.preload_chunk_bytes // page_bytes + 1
+        return self.preload_reads * each if len(self.numbers) else 0
 
     def totals(self) -> dict[str, int]:
         """Return the counters so far, by name; empty if there was no warm start."""
@@ -556,7 +553,7 @@ PRELOAD_TIMER = 100  # distinct from the cleaner's timers
 def go_on_preloading(cache, now, below):
     """Start the next round if it may start; else set a timer for the next check."""
     preload = cache.preload
-    quiet_ns = cache.dirty.state[LAST_NS] + preload.idle_ns
+    quiet_ns = cache.dirty.state[LAST_NS] + preload.preload_idle_ns
     if quiet_ns <= now and below.slow.is_idle():
         begin_round(cache, now, below)
         return
@@ -565,7 +562,7 @@ def go_on_preloading(cache, now, below):
         if length > 0:
             preload.rate.admit(now, 0, READS, length)
         return
-    again_ns = quiet_ns if quiet_ns > now else now + preload.idle_ns
+    again_ns = quiet_ns if quiet_ns > now else now + preload.preload_idle_ns
     if preload.has_rate:
         again_ns = min(again_ns, preload.rate.free_ns(now, 0, READS))
     below.events.push(again_ns, CACHE, PRELOAD_TIMER)
@@ -573,14 +570,14 @@ def go_on_preloading(cache, now, below):
 
 @kernel
 def begin_round(cache, now, below):
-    """Start up to `reads_max` reads; return their length in bytes.
+    """Start up to `preload_reads` reads; return their length in bytes.
 
     If there are no pages or no free slots left, preloading has ended.
     """
     preload = cache.preload
     preload.state[FIRST] = preload.state[POSITION]
     total = 0
-    for _ in range(preload.reads_max):
+    for _ in range(preload.preload_reads):
         length = begin_read(cache, now, below)
         if length == 0:
             break
@@ -623,8 +620,8 @@ def joins(cache, first, last, number):
     """Return whether a page can be read in one request with the pages `first` to `last`."""
     return (
         number > last
-        and (number - last - 1) * cache.page_bytes <= cache.preload.gap_bytes
-        and (number + 1 - first) * cache.page_bytes <= cache.preload.chunk_bytes
+        and (number - last - 1) * cache.page_bytes <= cache.preload.preload_gap_bytes
+        and (number + 1 - first) * cache.page_bytes <= cache.preload.preload_chunk_bytes
     )
 
 

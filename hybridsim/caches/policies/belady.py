@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridsim.caches.policies.defaults import policy
-from hybridsim.foundation.arrays import Int32s, Ints, longer
+from hybridsim.foundation.arrays import Int32s, Ints, filled, longer
 from hybridsim.jit import method
 
 NEVER = 1 << 62
@@ -36,23 +36,13 @@ class Belady(NamedTuple):
     @classmethod
     def new(cls, ids: int, pages: int) -> Belady:
         """Return an empty heap with room for `ids` pages."""
-        size = 2 * ids + 1
-        return cls(
-            np.full(ids, GONE, np.int64),
-            np.zeros(size, np.int64),
-            np.zeros(size, np.int32),
-            np.zeros(1, np.int64),
-        )
+        upcoming, used = np.full(ids, GONE, np.int64), np.zeros(1, np.int64)
+        return filled(cls, 2 * ids + 1, upcoming=upcoming, used=used)
 
     def grown(self, ids: int) -> Belady:
         """Return the same heap with room for `ids` pages."""
-        size = 2 * ids + 1
-        return Belady(
-            longer(self.upcoming, ids, GONE),
-            longer(self.when, size),
-            longer(self.page, size),
-            self.used,
-        )
+        when, page = (longer(each, 2 * ids + 1) for each in (self.when, self.page))
+        return self._replace(upcoming=longer(self.upcoming, ids, GONE), when=when, page=page)
 
     @method
     def admit(self, page):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsim.foundation.arrays import Int32s, Ints, longer
+from hybridsim.foundation.arrays import Int32s, Ints, filled, longer
 from hybridsim.jit import method, state_machine
 from hybridsim.jit.instructions import by_page, prefetch
 
@@ -40,15 +40,10 @@ class Queues(NamedTuple):
         """Return empty queues with room for `ids` pages."""
         bits = (2 * ids + SPARE).bit_length()
         start = np.arange(queues, dtype=np.int64) << bits
-        return cls(
-            bits,
-            np.zeros((queues << bits) + AHEAD, np.int32),
-            np.full(ids, NOWHERE, np.int32),
-            start,
-            start.copy(),
-            start + SPARE,
-            np.zeros(queues, np.int64),
-        )
+        log = np.zeros((queues << bits) + AHEAD, np.int32)
+        place = np.full(ids, NOWHERE, np.int32)
+        ends = {"head": start, "tail": start.copy(), "limit": start + SPARE}
+        return filled(cls, queues, bits=bits, log=log, place=place, **ends)
 
     def grown(self, ids: int) -> Queues:
         """Return the same queues with room for `ids` pages."""

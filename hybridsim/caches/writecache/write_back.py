@@ -175,17 +175,15 @@ class Commits(NamedTuple):
     @classmethod
     def new(cls, blocks: int, block_bytes: int, tag: int) -> Commits:
         """Return commits with nothing to commit."""
-        regions = -(-blocks // REGION_SLOTS)
         state = np.array([IDLE, 0, 0, 0, 0, 0, NOTHING, 0, 0, 0])
-        is_dirty, is_new = np.zeros(regions, np.uint8), np.zeros(regions, np.uint8)
-        return cls(blocks * block_bytes, tag, is_dirty, is_new, state)
+        regions = -(-blocks // REGION_SLOTS)
+        return filled(cls, regions, place=blocks * block_bytes, tag=tag, state=state)
 
     def restarted(self) -> Commits:
         """Return commits with nothing to commit; what is cached is committed."""
         count, epoch = self.state[COUNT], self.state[EPOCH] + 1
         state = np.array([IDLE, 0, epoch, 0, 0, 0, NOTHING, count, 0, 0])
-        marks = [np.zeros_like(self.is_dirty) for _ in range(2)]
-        return self._replace(is_dirty=marks[0], is_new=marks[1], state=state)
+        return filled(Commits, len(self.is_dirty), self, state=state)
 
     @method
     def note(self, slot):
@@ -200,8 +198,7 @@ class Commits(NamedTuple):
         if not changed and state[OVERWROTE] == 0:
             return False
         state[COUNT] += 1
-        state[UNCOMMITTED] = 0
-        state[OVERWROTE] = 0
+        state[UNCOMMITTED] = state[OVERWROTE] = 0
         state[HAS_NEW] = changed
         state[STAGE] = REGIONS
         if not changed or self.write_regions(now, True, below) == 0:

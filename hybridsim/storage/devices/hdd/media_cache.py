@@ -9,6 +9,7 @@ import numpy as np
 from hybridsim.foundation.arrays import Int32s, Ints, filled
 from hybridsim.foundation.machine_parameters import HddParameters
 from hybridsim.jit import method, state_machine
+from hybridsim.jit.instructions import along
 from hybridsim.jit.lists import NOTHING, Chains
 
 CLASSES = 17  # of entries, by sixteenths of a band
@@ -224,11 +225,9 @@ class MediaCache(NamedTuple):
         if self.span_bytes == 0:
             return False
         for band in range(offset // self.band_bytes, (end - 1) // self.band_bytes + 1):
-            entry = self.newest[member, band]
-            while entry != NOTHING:
+            for entry in along(self.newest[member, band], self.older):
                 if self.start[entry] < end and offset < self.end[entry]:
                     return True
-                entry = self.older[entry]
         return False
 
     @method
@@ -237,8 +236,7 @@ class MediaCache(NamedTuple):
         stop = end
         for band in range(offset // self.band_bytes, (end - 1) // self.band_bytes + 1):
             begin = max(offset, band * self.band_bytes)
-            entry = self.newest[member, band]
-            while entry != NOTHING:
+            for entry in along(self.newest[member, band], self.older):
                 first = self.start[entry]
                 last = self.end[entry]
                 if first <= begin and begin < last:
@@ -248,7 +246,6 @@ class MediaCache(NamedTuple):
                     return byte + offset - first, min(stop, last)
                 if first > begin:
                     stop = min(stop, first)
-                entry = self.older[entry]
             if stop < (band + 1) * self.band_bytes:
                 break
         return offset, stop
@@ -263,14 +260,12 @@ class MediaCache(NamedTuple):
         is_whole = self.start[newest] == first and self.end[newest] == last
         if not is_whole:
             now = arm.access_to(member, now, now, first, last - first, False)
-        entry = self.turned(newest)
-        while entry != NOTHING:
+        for entry in along(self.turned(newest), self.older):
             byte = self.first_byte + self.place[entry] % self.span_bytes
             length = self.end[entry] - self.start[entry]
             now += self.piece_ns
             now = arm.access_to(member, now, now, byte, length, False)
             self.release(member, entry)
-            entry = self.older[entry]
         self.newest[member, band] = NOTHING
         return arm.access_to(member, now, now, first, last - first, True)
 
