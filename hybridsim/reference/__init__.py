@@ -10,7 +10,7 @@ it to the nanosecond. One file per section of the text:
     policies     2.4  admission and replacement
     learned      2.4.1, 2.4.4  the learned policy, a write budget
     runs         2.3, 2.11  sequential runs, and other runs and units
-    device       the interfaces of devices, and of what may be the slow tier
+    device       the interfaces of devices, of what may be the slow tier, and of caches
     tier         2.5  arrays: parity writes, rebuild
     hdd, ssd     2.6, 2.7  devices
     flash        2.8  SSDs in detail
