@@ -57,18 +57,12 @@ from hybridsim.foundation.machine_parameters import (
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller
-from hybridsim.reference.device import Device
-from hybridsim.reference.dmcache import DmCache
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
-from hybridsim.reference.learned import Learned
 from hybridsim.reference.machine import Machine, simulate
-from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import Fact, Outcome, Request, SourceParameters
 from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.throttle import Throttle
 from hybridsim.reference.tier import Tier
-from hybridsim.reference.volume import Volume
-from hybridsim.reference.writecache import Writecache
