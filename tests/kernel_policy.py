@@ -406,11 +406,11 @@ class Reference:
         if slot is not None:
             self.smq.hit(slot)
             return slot.number
-        answered = self.smq.miss(block, write, fast)
-        if answered.promotion and fast:
-            self.running[block] = answered.promotion
-            return PROMOTION - answered.promotion.slot.number
-        return WANTED if answered.wanted and not fast else NOT_WANTED
+        is_wanted, promotion = self.smq.miss(block, write, fast)
+        if promotion and fast:
+            self.running[block] = promotion
+            return PROMOTION - promotion.slot.number
+        return WANTED if is_wanted and not fast else NOT_WANTED
 
     def work(self, idle: int, block: int, answer: int) -> int:
         work = self.smq.next_work(idle == 1)
@@ -480,7 +480,7 @@ class Reference:
         smq = self.smq
         kinds = [work.kind for work in smq.pending.all]
         numbers = [smq.hotspot.hits, smq.hotspot.misses, smq.hotspot.jump, smq.threshold]
-        numbers += [smq.next.hotspot, smq.next.cache, smq.next.write_back, smq.mark]
+        numbers += [smq.next_hotspot, smq.next_cache, smq.next_write_back, smq.mark]
         numbers += [kinds.count(kind) for kind in plain.Kind]
         for work in reversed(smq.pending.queued):
             numbers += [work.block, list(plain.Kind).index(work.kind)]

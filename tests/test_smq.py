@@ -11,6 +11,7 @@ import pytest
 
 from hybridsim.caches.dmcache import smq as work
 from hybridsim.caches.dmcache.smq import EPOCH, JIFFY_NS, THRESHOLD, USED, Smq
+from hybridsim.foundation.codes import Restart
 from hybridsim.reference import smq as plain
 
 GIB = 1 << 30
@@ -102,8 +103,8 @@ class Plain:
         self.tick = self.smq.tick
 
     def miss(self, block, write=False, fast=False):
-        answer = self.smq.miss(block, write, fast)
-        return 0 if answer.promotion else -1 if answer.wanted else -2
+        is_wanted, promotion = self.smq.miss(block, write, fast)
+        return 0 if promotion else -1 if is_wanted else -2
 
     def filled(self, block):
         work = self.smq.pending.promotions[block]
@@ -121,7 +122,7 @@ class Plain:
         self.smq.ended(self.running.pop(block))
 
     def reload(self, now):
-        self.smq.reload(now)
+        self.smq.restart(now, Restart.CLEAN)
 
     def hit(self, block):
         self.smq.hit(self.smq.cached[block])

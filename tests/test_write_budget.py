@@ -16,6 +16,7 @@ from hybridsim.caches.policies.budget import ACCESS, Bucket, Budgeted
 from hybridsim.caches.policies.lru import LRU
 from hybridsim.caches.policies.write_budget import parse_write_budget
 from hybridsim.foundation.errors import ScenarioError, UsageError
+from hybridsim.reference import BudgetParameters
 from hybridsim.reference import learned as twin
 from hybridsim.scenario import Scenario
 
@@ -132,7 +133,7 @@ def test_policies_within_a_budget_equal_their_model(names, capacity, interval, b
                 each.touch(page)
         elif wanted:
             take_in(kinds, held, page, full, random.random() < 0.1)
-        assert growing.policy.bucket.state[0] == model.budget.fills
+        assert growing.policy.bucket.state[0] == model.fills
     if names == ("learned", "learned"):
         assert growing.policy.admission.reuse.worth.price() == model.admission.price
 
@@ -141,13 +142,13 @@ def both_kinds(names, capacity, interval, burst):
     """Return the compiled policies, interpreted, and the reference's."""
     counts = interval >= ACCESS // 2
     bucket = Bucket.new(capacity, interval, burst, counts)
-    budget = twin.Budget(capacity, interval, burst, counts)
+    budget = capacity, BudgetParameters(interval, burst, counts)
     if names == ("learned", "learned"):
         one, other = Learned.new(ROOM, capacity, 50), twin.Learned(capacity, 50)
-        return Budgeted.new(one, one, bucket), twin.Budgeted(other, other, budget)
+        return Budgeted.new(one, one, bucket), twin.Budgeted(other, other, *budget)
     admission, replacement = ADMISSION_MODELS[names[0]], REPLACEMENT_MODELS[names[1]]
     (one, its_model), (other, others_model) = admission(capacity), replacement(capacity)
-    return Budgeted.new(one, other, bucket), twin.Budgeted(its_model, others_model, budget)
+    return Budgeted.new(one, other, bucket), twin.Budgeted(its_model, others_model, *budget)
 
 
 def take_in(kinds, held, page, full, is_stuck):

@@ -10,7 +10,7 @@ it to the nanosecond. One file per section of the text:
     policies     2.4  admission and replacement
     learned      2.4.1, 2.4.4  the learned policy, a write budget
     runs         2.3, 2.11  sequential runs, and other runs and units
-    device       the interfaces of devices, and of what may be the slow tier
+    device       the interfaces of devices, of what may be the slow tier, and of caches
     tier         2.5  arrays: parity writes, rebuild
     hdd, ssd     2.6, 2.7  devices
     flash        2.8  SSDs in detail
@@ -57,18 +57,12 @@ from hybridsim.foundation.machine_parameters import (
 from hybridsim.reference.cache import PageCache, Verdict
 from hybridsim.reference.clock import Clock, Done, Parts
 from hybridsim.reference.controller import Controller
-from hybridsim.reference.device import Device
-from hybridsim.reference.dmcache import DmCache
 from hybridsim.reference.flash import Flash
 from hybridsim.reference.hdd import Hdd
-from hybridsim.reference.learned import Learned
 from hybridsim.reference.machine import Machine, simulate
-from hybridsim.reference.opencas import OpenCas
 from hybridsim.reference.parameters import Fact, Outcome, Request, SourceParameters
 from hybridsim.reference.policies import Admission, Lru, Replacement, Touches
 from hybridsim.reference.source import ClosedSource, OpenSource, Source, ThinkSource
 from hybridsim.reference.ssd import Ssd
 from hybridsim.reference.throttle import Throttle
 from hybridsim.reference.tier import Tier
-from hybridsim.reference.volume import Volume
-from hybridsim.reference.writecache import Writecache

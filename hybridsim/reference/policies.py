@@ -599,10 +599,6 @@ class Lhd(Replacement):
         """Return the steps since the last use of a page."""
         return (self.clock - self.last[page]) >> self.shift
 
-    def age(self, page: int) -> int:
-        """Return the current age of a page."""
-        return age_of(self.steps(page))
-
     def missed(self, page: int) -> None:
         """Count an access; learn at the end of each period."""
         self.clock += 1
@@ -618,7 +614,7 @@ class Lhd(Replacement):
     def touch(self, page: int) -> None:
         """Record a hit and update the class."""
         self.missed(page)
-        self.hits[self.kind[page]][self.age(page)] += 1 << 7
+        self.hits[self.kind[page]][age_of(self.steps(page))] += 1 << 7
         self.kind[page] = min(self.steps(page).bit_length() + 1, CLASSES - 1)
         self.last[page] = self.clock
 
@@ -631,9 +627,10 @@ class Lhd(Replacement):
         if not self.held:
             return -1
         victim = min(
-            self.held.draw(), key=lambda page: self.density[self.kind[page]][self.age(page)]
+            self.held.draw(),
+            key=lambda page: self.density[self.kind[page]][age_of(self.steps(page))],
         )
-        self.evictions[self.kind[victim]][self.age(victim)] += 1 << 7
+        self.evictions[self.kind[victim]][age_of(self.steps(victim))] += 1 << 7
         self.remove(victim)
         return victim
 
