@@ -764,7 +764,7 @@ class _Visits:
         mine = np.flatnonzero((anchor != number) & is_moved)
         accesses = self._table.accesses
         far = 2.0 * accesses
-        key = number * far + np.minimum(time, accesses)
+        key: Any = number * far + np.minimum(time, accesses)
         wanted = anchor[mine] * far + time[mine]
         moved = time.copy()
         moved[mine] = time[nearest(key, wanted)] + 1

@@ -127,8 +127,10 @@ class Estimate:
         found = []
         for each in self.require:
             figure = self._worn(each.measure) if each.measure in OF_WEAR else self.cached[each.text]
-            value, why = figure and figure.value, "the SSD's capacity or rating is unknown"
-            interval = figure and Interval(figure.value, figure.low, figure.high, SOURCES)
+            value, interval, why = None, None, "the SSD's capacity or rating is unknown"
+            if figure is not None:
+                value, why = figure.value, ""
+                interval = Interval(value, figure.low, figure.high, SOURCES)
             found.append(Checked(each, value, each.is_met_by(value), why, interval))
         return found
 
