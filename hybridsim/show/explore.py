@@ -87,7 +87,10 @@ def bands(halves: Mapping[str, float]) -> str:
 def sure(found: Exploration) -> str:
     """Return how many of the replays that the surfaces did not hold they met."""
     if not found.checked:
-        return "Not checked on replays that the interpolation did not have (--check N)."
+        return (
+            "Not checked on replays that the interpolation did not have: --check N, and --time if "
+            "it ran out."
+        )
     places = {each.place for each in found.checked}
     met = sum(each.holds for each in found.checked)
     return (
