@@ -11,7 +11,7 @@ from __future__ import annotations
 from hybridsim.foundation.codes import Op
 from hybridsim.jit import kernel, loop
 from hybridsim.jit.events import (
-    CACHE,
+    CONTROLLER,
     FAST,
     FAST_TIMER,
     HOST,
@@ -45,20 +45,6 @@ def next_of_pass(now, clock, requests):
     if clock[PASS_AT] == clock[PASS_END]:
         clock[PASS_NS] = NEVER
     return slot
-
-
-@kernel
-def run_tier(below, now, kind, number):
-    """Run an event of a tier; return the tag of a request that is complete, or -1."""
-    if kind == SLOW:
-        return below.slow.complete(now, number, below.events)
-    if kind == FAST:
-        return below.fast.complete(now, number, below.events)
-    if kind == SLOW_TIMER:
-        return below.slow.wake(now, number, below.events)
-    if kind == FAST_TIMER:
-        return below.fast.wake(now, number, below.events)
-    return below.slow.own_event(now, number, below.events)
 
 
 @loop
@@ -115,16 +101,25 @@ def run(machine, batch, facts, until_ns):
         kind = heap.what[0] & KIND_MASK
         number = heap.what[0] >> KIND_BITS
         heap.pop()
-        if kind == HOST:
+        tag = NOTHING
+        if kind == SLOW:
+            tag = slow.complete(now, number, events)
+        elif kind == FAST:
+            tag = fast.complete(now, number, events)
+        elif kind == HOST:
             cache.submit(now, number, requests, below)
+        elif kind == SLOW_TIMER:
+            tag = slow.wake(now, number, events)
+        elif kind == FAST_TIMER:
+            tag = fast.wake(now, number, events)
+        elif kind == CONTROLLER:
+            tag = slow.own_event(now, number, events)
         elif kind == INTERRUPT:
             slot = number
-        elif kind == CACHE:
-            slot = cache.wake(now, number, requests, below)
         else:
-            tag = run_tier(below, now, kind, number)
-            if tag >= 0:
-                slot = cache.complete(now, tag, requests, below)
+            slot = cache.wake(now, number, requests, below)
+        if tag >= 0:
+            slot = cache.complete(now, tag, requests, below)
         if slot >= 0:
             was_held = kind == INTERRUPT
             delivered_ns = now
@@ -161,4 +156,13 @@ def settle(below, clock, demand, until_ns):
         kind = heap.what[0] & KIND_MASK
         number = heap.what[0] >> KIND_BITS
         heap.pop()
-        run_tier(below, now, kind, number)
+        if kind == SLOW:
+            slow.complete(now, number, below.events)
+        elif kind == FAST:
+            fast.complete(now, number, below.events)
+        elif kind == SLOW_TIMER:
+            slow.wake(now, number, below.events)
+        elif kind == FAST_TIMER:
+            fast.wake(now, number, below.events)
+        else:
+            slow.own_event(now, number, below.events)
