@@ -21,7 +21,7 @@ from hybridsim.answers.judge import Judgement, Pair
 from hybridsim.answers.metrics import JOINED
 from hybridsim.answers.result import Result
 from hybridsim.caches import CACHES
-from hybridsim.foundation.documents import Document
+from hybridsim.foundation.documents import Document, in_json
 from hybridsim.foundation.errors import ScenarioError, UsageError
 from hybridsim.foundation.units import format_size
 from hybridsim.scenario import Scenario
@@ -257,7 +257,7 @@ class Row:
         judgement, result = self.judgement, self.result
         judged, whole = judgement.judged, judgement.pairs["whole"]
         dirty = result.both.cached.counters["dirty_bytes"]
-        return {
+        document: dict[str, Any] = {
             **{name: getattr(self.candidate, name) for name in OF_CANDIDATE},
             "size_bytes": self.size_bytes,
             "options": result.scenario["options"],
@@ -297,6 +297,7 @@ class Row:
             "bought": self.bought,
             "loses": self.loses,
         }
+        return {name: in_json(each) for name, each in document.items()}
 
 
 def row(candidate: Candidate, size_bytes: int, result: Result, prices: Pricing) -> Row:
