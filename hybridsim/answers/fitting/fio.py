@@ -234,7 +234,7 @@ def _block_bytes(options: dict[str, Any], direction: str) -> int:
         return 4096
 
 
-# What they tell.
+# What results show of a drive.
 
 
 def fit(name: str, points: list[Point]) -> Fit:
