@@ -28,7 +28,6 @@ SHARE_MIN = 0.005  # of the accesses, to be reported
 SAMPLED = "A sample of {} of the regions: counts are estimates; ± is the 95% interval."
 SKIPPED = "Requests before these, which filled the caches and are not counted:"
 HEADS = ("cache", "pages", "page hits", "request hits", "admitted")
-CELLS = ("{:14}", "{:12}", "{:>9}", "{:>8}", "{:>11}", "{:>14}", "{:>10}", "{:>11}")
 REPLACEMENTS = ", ".join([*REPLACEMENT, *OFFLINE])
 
 
@@ -206,16 +205,15 @@ def table(results: list[Hits]) -> str:
         *([f"{SKIPPED} {first.skipped_requests:,}."] if first.skipped_requests else []),
         *([f"Fills: the whole cache once, then at most {budget}."] if first.write_budget else []),
     ]
-    heads = ["admission", "replacement", *HEADS, *(["page hits"] if first.rate < 1 else [])]
-    rows = [[each.admission, each.replacement, *_figures(each)] for each in results]
-    if columns() == WIDEST:
-        lines = ["".join(map(str.format, CELLS, row)).rstrip() for row in (heads, *rows)]
-    else:
+    longest = max(len("replacement"), *(len(each.replacement) for each in results))
+    second = "replacement".ljust(longest)
+    heads = ["admission", second, *HEADS, *(["page hits"] if first.rate < 1 else [])]
+    rows = [[each.admission, each.replacement.ljust(longest), *_figures(each)] for each in results]
+    if columns() < WIDEST:
         heads = ["policies", *heads[2:]]
-        rows = [[", ".join(row[:2]), *row[2:]] for row in rows]
+        rows = [[", ".join(row[:2]).rstrip(), *row[2:]] for row in rows]
         about = [part for line in about for part in textwrap.wrap(line, columns())]
-        lines = aligned(heads, rows)
-    return "\n".join([*about, "", *lines])
+    return "\n".join([*about, "", *aligned(heads, rows)])
 
 
 def _figures(each: Hits) -> list[str]:
