@@ -171,7 +171,6 @@ class Witness(PlainController):
         self.newest = defaultdict(int)  # version of each sector in DRAM or being written through
         self.known = defaultdict(int)  # acknowledged version
         self.discarded = defaultdict(int)  # versions up to this one may be lost
-        self.reads_ahead_to = None  # window that is about to be read
         self.missing = {}  # versions that a READ gets from the array
 
     def submit(self, op, offset, length, done):
@@ -214,26 +213,28 @@ class Witness(PlainController):
             return {sector: self.newest[sector]}
         return self.missing if window is None else window.found
 
-    def place(self, write):
-        left = list(write.sectors)
-        if not hasattr(write, "version"):
-            self.writes_placed += 1
-            write.version = self.writes_placed
-        placed = super().place(write)
-        now_there = left[: len(left) - len(write.sectors)]
-        self.newest |= dict.fromkeys(now_there, write.version)
-        return placed
-
-    def arrival(self, window):
-        self.reads_ahead_to = window.found = {}
-        return super().arrival(window)
+    def writing(self, op, offset, length, parts):
+        self.writes_placed += 1
+        version = self.writes_placed
+        left = list(range(offset // SECTOR, (offset + length) // SECTOR))
+        steps = super().writing(op, offset, length, parts)
+        while True:
+            before = self.counters["write_back_bytes"]
+            waits = next(steps, None)
+            placed = (self.counters["write_back_bytes"] - before) // SECTOR
+            self.newest |= dict.fromkeys(left[:placed], version)
+            del left[:placed]
+            if waits is None:
+                return
+            yield waits
 
     def witness(self, op, offset, length, done):
         """Replace the array's submit."""
         sectors = range(offset // SECTOR, (offset + length) // SECTOR)
         newest = {sector: self.newest[sector] for sector in sectors}
-        end = self.missing if self.reads_ahead_to is None else self.reads_ahead_to
-        self.reads_ahead_to = None
+        end = self.missing
+        if isinstance(done, partial) and done.func == self.arrived:  # a window that is read ahead
+            end = done.args[0].found = {}
 
         def act():
             if op & OP_MASK == Op.WRITE:
