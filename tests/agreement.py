@@ -49,6 +49,12 @@ def both(requests, source, cache, slow, fast=None):
     return check(Scenario(requests, source, cache, slow, fast or slow), interpreted=True)
 
 
+def first_difference(facts, expected):
+    """Return the first request in which engine and reference differ."""
+    pairs = (f"engine {a}, reference {b}" for a, b in zip(facts, expected) if a != b)
+    return next(pairs, f"the engine has {len(facts)} requests, the reference {len(expected)}")
+
+
 def check(scenario, **how):
     """Check that engine and reference give the same facts and counters, and lose no request.
 
@@ -58,7 +64,7 @@ def check(scenario, **how):
     load = [each for each in expected.facts if each.number < PASS_FROM]  # beside it, a backup reads
     assert len(load) == len(scenario.requests)
     facts, finished = simulate(scenario, **how)
-    assert facts == expected.facts
+    assert facts == expected.facts, first_difference(facts, expected.facts)
     check_pools(finished)
     result = counters(finished)
     assert result == {name: expected.counters.get(name, 0) for name in result}
