@@ -61,6 +61,11 @@ def test_long_amounts_are_rounded_in_the_list_and_exact_where_one_is_shown():
     ("before", "after", "problem"),
     [
         ('"assumed"', '"guessed"', "'guessed' is none of the marks read, measured, fitted"),
+        (
+            '"1920GB", "read", "ssd_datasheets.csv"',
+            '"1920GB", "read", ""',
+            "capacity: 'read' needs a source",
+        ),
         ("\nflush ", "\nflushh ", "flushh"),
     ],
 )

@@ -61,7 +61,8 @@ def systems() -> list[str]:
 def load(name: str) -> Entry:
     """Return the drive of this name.
 
-    Raises ScenarioError, with a suggestion, if there is none, and if a value has no such mark.
+    Raises ScenarioError, with a suggestion, if there is none; also for a value without a mark, or
+    without a source.
     """
     if name not in names():
         raise ScenarioError(f"unknown drive {name!r}: {hint(name, names())}")
@@ -74,4 +75,6 @@ def load(name: str) -> Entry:
             raise ScenarioError(
                 f"{file}: {key}: {row.mark!r} is none of the marks {', '.join(MARKS)}"
             )
+        if not row.source and row.mark != "assumed":
+            raise ScenarioError(f"{file}: {key}: {row.mark!r} needs a source, as its third value")
     return Entry(name, kind, text["name"], rows)
