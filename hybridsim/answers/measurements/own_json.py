@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,7 +28,7 @@ from hybridsim.foundation.errors import MeasurementError
 SERVED = "hybridsim.served/1"
 
 
-class _Own:
+class _Own(ABC):
     schema: str
     command: str
 
@@ -51,8 +52,9 @@ class _Own:
             ) from error
         return result
 
+    @abstractmethod
     def _take(self, whole: Mapping[str, Any], result: Measurement) -> None:
-        raise NotImplementedError
+        """Put the figures of a whole document into the result."""
 
 
 class Replayed(_Own):
