@@ -85,7 +85,7 @@ def workloads(draw):
     random = Random(draw(st.integers(0, 2**32)))
     interval_ns = draw(st.sampled_from([0, 10_000, 100_000, 1_000_000]))
     region = draw(st.sampled_from([32 * KIB, CAPACITY])) // SECTOR
-    barriers = draw(st.sampled_from([0, 0, 10]))
+    barriers = draw(st.sampled_from([0, 10, 30]))
     now = end = 0
     requests = []
     for _ in range(draw(st.integers(0, 30) | st.integers(0, 200))):
